@@ -1,0 +1,76 @@
+package dev.freshet.connectors.metrics;
+
+/**
+ * Every metric of Freshet's operators, each with a sentence. A full name is, for example, {@code
+ * <host>.taskmanager.<tm_id>.<job>.<operator>.<subtask>.freshet.table.cpu_stl.pendingKeys}.
+ */
+public final class MetricNames {
+
+  /** Group of all metrics of ours. */
+  public static final String GROUP = "freshet";
+
+  /** Sub-group key; its value is the table's name. */
+  public static final String TABLE = "table";
+
+  // Feature maintenance.
+
+  /** Gauge: keys with pending data, waiting to be chosen. */
+  public static final String PENDING_KEYS = "pendingKeys";
+
+  /** Gauge: keys known to this subtask. */
+  public static final String KEYS = "keys";
+
+  /** Counter: keys chosen and handed to the feature function. */
+  public static final String UPDATES = "updates";
+
+  /** Counter: computations that failed or timed out. */
+  public static final String UPDATES_FAILED = "updatesFailed";
+
+  /** Gauge: sum of the estimated regret of all keys, in units of the fed-back error. */
+  public static final String ESTIMATED_REGRET = "estimatedRegret";
+
+  /** Histogram: time of one key's computation, microseconds. */
+  public static final String COMPUTE_TIME_MICROS = "computeTimeMicros";
+
+  /** Counter: feedback on a key's current version. */
+  public static final String FEEDBACK_USED = "feedbackUsed";
+
+  /** Counter: feedback on another version or an unknown key. */
+  public static final String FEEDBACK_DROPPED = "feedbackDropped";
+
+  /** Counter: events that were in the window already, with the same value. */
+  public static final String EVENTS_DUPLICATE = "eventsDuplicate";
+
+  /** Counter: events older than everything that the window keeps. */
+  public static final String EVENTS_TOO_LATE = "eventsTooLate";
+
+  // Online store.
+
+  /** Histogram: write time minus event time of each written value, milliseconds. */
+  public static final String STALENESS_AT_WRITE_MS = "stalenessAtWriteMs";
+
+  /** Histogram: one batch's round trip to the store, microseconds. */
+  public static final String STORE_LATENCY_MICROS = "storeLatencyMicros";
+
+  /** Counter: values written. */
+  public static final String WRITES = "writes";
+
+  /** Counter: values that were in the store already, with the same version. */
+  public static final String WRITES_DUPLICATE = "writesDuplicate";
+
+  /** Counter: values older than what the store had. */
+  public static final String WRITES_STALE = "writesStale";
+
+  /** Counter: batches sent again after a failure. */
+  public static final String STORE_RETRIES = "storeRetries";
+
+  /** Counter: values written again after the store lost data. */
+  public static final String WRITES_RESTORED = "writesRestored";
+
+  // Ingestion.
+
+  /** Counter: inputs sent to the dead-letter topic. */
+  public static final String DEAD_LETTERS = "deadLetters";
+
+  private MetricNames() {}
+}

@@ -1,0 +1,104 @@
+package dev.freshet.operators.compute;
+
+import dev.freshet.connectors.record.ValueKind;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * Encodes a batch of windows for the feature function. Little-endian:
+ *
+ * <pre>
+ * u8 format = 1 | u32 count | count x
+ *   u32 context length | context | u16 key length | key | i64 event time, ms | u8 kind
+ *   | u32 n points | u32 d numbers a point | n x i64 event time, ms
+ *   | scalar and vector: n x d x f64; json: n x (u32 length, UTF-8)
+ * </pre>
+ *
+ * <p>Not thread-safe; reused from batch to batch.
+ */
+public final class ComputeRequestEncoder {
+
+  /** Number of the format, its first byte. */
+  public static final byte FORMAT = 1;
+
+  private static final int COUNT_OFFSET = 1;
+  private static final int INITIAL_CAPACITY = 1 << 16;
+
+  private final ValueKind kind;
+  private ByteBuffer buffer =
+      ByteBuffer.allocate(INITIAL_CAPACITY).order(ByteOrder.LITTLE_ENDIAN);
+  private int count;
+
+  /** An encoder for windows whose events have this kind of value. */
+  public ComputeRequestEncoder(ValueKind kind) {
+    this.kind = kind;
+    clear();
+  }
+
+  /** Forgets the batch. */
+  public void clear() {
+    buffer.clear();
+    buffer.put(FORMAT).putInt(0);
+    count = 0;
+  }
+
+  /** Windows in the batch. */
+  public int count() {
+    return count;
+  }
+
+  /**
+   * Adds a window.
+   *
+   * @param entries encoded events in order of time: 8 bytes of event time, then from valueOffset on
+   *     the value; not empty
+   */
+  public void add(ComputeContext context, List<byte[]> entries, int valueOffset) {
+    byte[] contextBytes = context.encode();
+    byte[] key = context.key().getBytes(StandardCharsets.UTF_8);
+    int valueBytes = 0;
+    for (byte[] entry : entries) {
+      valueBytes += entry.length - valueOffset + Integer.BYTES;
+    }
+    ensure(64 + contextBytes.length + key.length + entries.size() * Long.BYTES + valueBytes);
+    buffer.putInt(contextBytes.length).put(contextBytes);
+    buffer.putShort((short) key.length).put(key);
+    buffer.putLong(context.eventTimeMs());
+    buffer.put((byte) kind.ordinal());
+    buffer.putInt(entries.size());
+    int dimensions =
+        kind == ValueKind.VECTOR ? (entries.get(0).length - valueOffset) / Double.BYTES : 1;
+    buffer.putInt(dimensions);
+    for (byte[] entry : entries) {
+      buffer.put(entry, 0, Long.BYTES);
+    }
+    for (byte[] entry : entries) {
+      int length = entry.length - valueOffset;
+      if (kind == ValueKind.JSON) {
+        buffer.putInt(length);
+      }
+      buffer.put(entry, valueOffset, length);
+    }
+    count++;
+  }
+
+  /** The batch's bytes. */
+  public byte[] toBytes() {
+    buffer.putInt(COUNT_OFFSET, count);
+    return Arrays.copyOf(buffer.array(), buffer.position());
+  }
+
+  private void ensure(int bytes) {
+    if (buffer.remaining() >= bytes) {
+      return;
+    }
+    int capacity = Math.max(buffer.capacity() * 2, buffer.position() + bytes);
+    ByteBuffer larger = ByteBuffer.allocate(capacity).order(ByteOrder.LITTLE_ENDIAN);
+    buffer.flip();
+    larger.put(buffer);
+    buffer = larger;
+  }
+}

@@ -1,0 +1,106 @@
+package dev.freshet.operators.compute;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.freshet.connectors.metrics.MetricNames;
+import dev.freshet.schemas.DeadLetter;
+import dev.freshet.schemas.FeatureChange;
+import dev.freshet.schemas.Operation;
+import dev.freshet.schemas.Stage;
+import dev.freshet.schemas.ValueEncoding;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import org.apache.flink.metrics.Counter;
+import org.apache.flink.streaming.api.operators.AbstractStreamOperator;
+import org.apache.flink.streaming.api.operators.ChainingStrategy;
+import org.apache.flink.streaming.api.operators.OneInputStreamOperator;
+import org.apache.flink.streaming.api.operators.StreamOperatorParameters;
+import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
+import org.apache.flink.util.OutputTag;
+
+/**
+ * Turns the feature function's answers into changes for the online store, its failures into dead
+ * letters, and tells the scheduler of both.
+ */
+final class FeatureResultDecoder extends AbstractStreamOperator<FeatureChange>
+    implements OneInputStreamOperator<byte[], FeatureChange> {
+
+  private static final long serialVersionUID = 1L;
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private final String table;
+  private final OutputTag<DeadLetter> deadLetters;
+  private transient ComputeOutcomes outcomes;
+  private transient Counter deadLetterCount;
+
+  FeatureResultDecoder(
+      StreamOperatorParameters<FeatureChange> parameters,
+      String table,
+      OutputTag<DeadLetter> deadLetters) {
+    super(parameters);
+    this.table = table;
+    this.deadLetters = deadLetters;
+    setChainingStrategy(ChainingStrategy.ALWAYS);
+  }
+
+  @Override
+  public void open() throws Exception {
+    super.open();
+    outcomes = ComputeOutcomes.of(TaskIds.of(getContainingTask().getEnvironment(), table));
+    deadLetterCount =
+        getMetricGroup()
+            .addGroup(MetricNames.GROUP)
+            .addGroup(MetricNames.TABLE, table)
+            .counter(MetricNames.DEAD_LETTERS);
+  }
+
+  @Override
+  public void processElement(StreamRecord<byte[]> element) throws IOException {
+    long now = getProcessingTimeService().getCurrentProcessingTime();
+    for (ComputeResult result : ComputeResult.decodeAll(element.getValue())) {
+      ComputeContext context = result.context();
+      boolean succeeded = result.status() == ComputeResult.Status.OK;
+      if (succeeded) {
+        output.collect(new StreamRecord<>(toChange(result, now)));
+      } else {
+        deadLetterCount.inc();
+        output.collect(deadLetters, new StreamRecord<>(toDeadLetter(result)));
+      }
+      outcomes.report(
+          new ComputeOutcomes.Outcome(
+              context.key(), context.version(), succeeded, result.computeNanos()));
+    }
+  }
+
+  private FeatureChange toChange(ComputeResult result, long now) {
+    ComputeContext context = result.context();
+    return FeatureChange.newBuilder()
+        .setTable(table)
+        .setKey(context.key())
+        .setVersionTimestamp(context.version().timestampMicros())
+        .setVersionOrigin(context.version().origin())
+        .setEventTime(context.eventTimeMs())
+        .setComputedAt(now)
+        .setOperation(Operation.UPSERT)
+        .setEncoding(ValueEncoding.values()[result.encoding()])
+        .setValue(result.payload())
+        .setRegretRemoved(context.regretRemoved())
+        .build();
+  }
+
+  private DeadLetter toDeadLetter(ComputeResult result) throws IOException {
+    byte[] payload = new byte[result.payload().remaining()];
+    result.payload().duplicate().get(payload);
+    JsonNode failure = JSON.readTree(payload);
+    ComputeContext context = result.context();
+    return DeadLetter.newBuilder()
+        .setTable(table)
+        .setStage(Stage.FUNCTION)
+        .setReason(failure.path("reason").asText())
+        .setKey(ByteBuffer.wrap(context.key().getBytes(StandardCharsets.UTF_8)))
+        .setEventTime(context.eventTimeMs())
+        .setStack(failure.path("stack").asText(null))
+        .build();
+  }
+}

@@ -1,0 +1,55 @@
+package dev.freshet.operators.scheduling;
+
+/**
+ * Updates per second, as a third party's rate limit: a token bucket that holds at most one second's
+ * worth, so that no second sees more than twice the rate, and at least one token.
+ */
+final class RateBudget implements ComputeBudget.WallClock {
+
+  private static final long serialVersionUID = 1L;
+  private static final double NANOS_PER_SECOND = 1e9;
+
+  private final double perSecond;
+  private final double capacity;
+  private double tokens = 1;
+  private long refilledNanos = Long.MIN_VALUE;
+
+  /**
+   * A budget of this rate.
+   *
+   * @param perSecond updates per second of this subtask, above 0
+   */
+  RateBudget(double perSecond) {
+    if (!(perSecond > 0)) {
+      throw new IllegalArgumentException("rate " + perSecond + " per second is not above 0");
+    }
+    this.perSecond = perSecond;
+    this.capacity = Math.max(1, perSecond);
+  }
+
+  @Override
+  public int permits(long nowNanos) {
+    refill(nowNanos);
+    return (int) Math.min(Integer.MAX_VALUE, tokens);
+  }
+
+  @Override
+  public long nextPermitNanos(long nowNanos) {
+    refill(nowNanos);
+    double missing = Math.max(0, 1 - tokens);
+    return nowNanos + (long) Math.ceil(missing / perSecond * NANOS_PER_SECOND);
+  }
+
+  @Override
+  public void spend(int keys, long computeNanos, long nowNanos) {
+    tokens -= keys;
+  }
+
+  private void refill(long nowNanos) {
+    if (refilledNanos != Long.MIN_VALUE) {
+      double elapsed = (nowNanos - refilledNanos) / NANOS_PER_SECOND;
+      tokens = Math.min(capacity, tokens + elapsed * perSecond);
+    }
+    refilledNanos = nowNanos;
+  }
+}
