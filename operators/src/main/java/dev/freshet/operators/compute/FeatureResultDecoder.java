@@ -13,7 +13,6 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import org.apache.flink.metrics.Counter;
 import org.apache.flink.streaming.api.operators.AbstractStreamOperator;
-import org.apache.flink.streaming.api.operators.ChainingStrategy;
 import org.apache.flink.streaming.api.operators.OneInputStreamOperator;
 import org.apache.flink.streaming.api.operators.StreamOperatorParameters;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
@@ -41,7 +40,6 @@ final class FeatureResultDecoder extends AbstractStreamOperator<FeatureChange>
     super(parameters);
     this.table = table;
     this.deadLetters = deadLetters;
-    setChainingStrategy(ChainingStrategy.ALWAYS);
   }
 
   @Override

@@ -56,6 +56,13 @@ final class EventTimeStepBudget implements ComputeBudget {
     return (int) Math.min(Integer.MAX_VALUE, credit + ROUNDING);
   }
 
+  /** Passes over steps in which nothing is pending, as if each had begun and chosen nothing. */
+  void skip(long steps) {
+    for (long i = 0; i < steps && credit < perStep + 1; i++) {
+      beginStep();
+    }
+  }
+
   /** Tells how many keys were chosen. */
   void spend(int keys) {
     credit -= keys;

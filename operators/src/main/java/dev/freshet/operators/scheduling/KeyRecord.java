@@ -28,7 +28,6 @@ public final class KeyRecord {
   // Data that the current version does not contain.
   long pending;
   long oldestPending = Long.MAX_VALUE;
-  long applied;
 
   // The computation under way; its timestamp is 0 when there is none.
   long inFlightTimestamp;

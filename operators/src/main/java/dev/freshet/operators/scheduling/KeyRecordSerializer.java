@@ -28,7 +28,6 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     target.writeLong(record.queries);
     target.writeLong(record.pending);
     target.writeLong(record.oldestPending);
-    target.writeLong(record.applied);
     target.writeLong(record.inFlightTimestamp);
     target.writeLong(record.inFlightAsOf);
     target.writeLong(record.inFlightPending);
@@ -63,7 +62,6 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     record.queries = source.readLong();
     record.pending = source.readLong();
     record.oldestPending = source.readLong();
-    record.applied = source.readLong();
     record.inFlightTimestamp = source.readLong();
     record.inFlightAsOf = source.readLong();
     record.inFlightPending = source.readLong();
@@ -90,7 +88,6 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     copy.queries = from.queries;
     copy.pending = from.pending;
     copy.oldestPending = from.oldestPending;
-    copy.applied = from.applied;
     copy.inFlightTimestamp = from.inFlightTimestamp;
     copy.inFlightAsOf = from.inFlightAsOf;
     copy.inFlightPending = from.inFlightPending;

@@ -1,0 +1,34 @@
+package dev.freshet.operators.scheduling;
+
+/**
+ * How many keys to compute in one call: as many as take some tens of milliseconds, so that the cost
+ * of a call is spread over cheap computations and a choice is never far from its regret for
+ * expensive ones.
+ */
+final class BundleSizer {
+
+  /** Weight of the newest measurement in the moving average. */
+  private static final double SMOOTHING = 0.2;
+
+  private final double targetNanos;
+  private final int maxKeys;
+  private double meanNanos = Double.NaN;
+
+  BundleSizer(long targetMs, int maxKeys) {
+    this.targetNanos = targetMs * 1e6;
+    this.maxKeys = maxKeys;
+  }
+
+  void measured(long computeNanos) {
+    double nanos = Math.max(1, computeNanos);
+    meanNanos = Double.isNaN(meanNanos) ? nanos : meanNanos + SMOOTHING * (nanos - meanNanos);
+  }
+
+  /** Keys in the next batch; 1 while nothing was measured. */
+  int keys() {
+    if (Double.isNaN(meanNanos)) {
+      return 1;
+    }
+    return (int) Math.max(1, Math.min(maxKeys, targetNanos / meanNanos));
+  }
+}

@@ -1,0 +1,488 @@
+package dev.freshet.operators.scheduling;
+
+import dev.freshet.connectors.record.Event;
+import dev.freshet.connectors.record.Feedback;
+import dev.freshet.connectors.record.Version;
+import dev.freshet.operators.compute.ComputeContext;
+import dev.freshet.operators.compute.ComputeOutcomes;
+import dev.freshet.operators.compute.ComputeRequestEncoder;
+import dev.freshet.operators.compute.TaskIds;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import org.apache.flink.api.common.state.ListState;
+import org.apache.flink.api.common.state.ListStateDescriptor;
+import org.apache.flink.api.common.state.MapState;
+import org.apache.flink.api.common.state.MapStateDescriptor;
+import org.apache.flink.api.common.state.ValueState;
+import org.apache.flink.api.common.state.ValueStateDescriptor;
+import org.apache.flink.api.common.typeutils.base.ListSerializer;
+import org.apache.flink.api.common.typeutils.base.LongSerializer;
+import org.apache.flink.api.common.typeutils.base.array.BytePrimitiveArraySerializer;
+import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
+import org.apache.flink.runtime.state.StateInitializationContext;
+import org.apache.flink.runtime.state.StateSnapshotContext;
+import org.apache.flink.runtime.state.VoidNamespace;
+import org.apache.flink.runtime.state.VoidNamespaceSerializer;
+import org.apache.flink.streaming.api.operators.AbstractStreamOperator;
+import org.apache.flink.streaming.api.operators.InternalTimer;
+import org.apache.flink.streaming.api.operators.InternalTimerService;
+import org.apache.flink.streaming.api.operators.StreamOperatorParameters;
+import org.apache.flink.streaming.api.operators.Triggerable;
+import org.apache.flink.streaming.api.operators.TwoInputStreamOperator;
+import org.apache.flink.streaming.api.watermark.Watermark;
+import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
+
+/**
+ * Feature maintenance (RALF §2.4): events go into the key's raw window, feedback into its regret,
+ * and within the compute budget the {@link RegretTimerService} fires the keys whose staleness hurts
+ * most. A fired key's window goes to the feature function, the next operator of the chain.
+ *
+ * <p>A key is eligible when it has pending data, no computation under way, enough points, and is
+ * not backing off from a failure. Choosing it clears its pending data and feedback; feedback counts
+ * on the current version only.
+ *
+ * <p>The chain is the credit: {@code collect} returns when the feature function has computed the
+ * batch, and the {@link ComputeOutcomes} board tells how it ended. A computation whose outcome is
+ * not known at a checkpoint is pending again after a restore.
+ *
+ * <p>With a budget on the wall clock, the loop runs on processing-time timers: compute a batch, take
+ * in what has arrived for a short slice, choose again. With a budget for each step of event time,
+ * choices are made as the watermark passes the step's end, on what carries a time up to it; the
+ * same input then makes the same choices with the same versions.
+ */
+final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
+    implements TwoInputStreamOperator<Event, Feedback, byte[]>, Triggerable<String, VoidNamespace> {
+
+  private static final long serialVersionUID = 1L;
+
+  private static final String RECORD_STATE = "key-record";
+  private static final String WINDOW_STATE = "raw-window";
+  private static final String EARLY_STATE = "early-input";
+  private static final String PROGRESS_STATE = "step-progress";
+  private static final String TIMERS = "feature-maintenance";
+
+  /** Feedback may be ahead of this clock by so much, e.g. after a failover to a slower clock. */
+  private static final long MAX_CLOCK_SKEW_MICROS = 60_000_000;
+
+  private final MaintenanceSettings settings;
+
+  private transient ValueState<KeyRecord> records;
+  private transient MapState<Long, List<EarlyInput>> earlyInputs;
+  private transient ListState<StepProgress> progress;
+  private transient List<StepProgress> restoredProgress;
+  private transient KeyWindows windows;
+  private transient InternalTimerService<VoidNamespace> flinkTimers;
+
+  private transient RegretTimerService timers;
+  private transient VersionClock clock;
+  private transient EventTimeSteps steps;
+  private transient EventTimeStepBudget stepBudget;
+  private transient ComputeLoop loop;
+  private transient BundleSizer bundles;
+  private transient ComputeRequestEncoder encoder;
+  private transient ComputeOutcomes outcomes;
+  private transient Backoff backoff;
+  private transient MaintenanceMetrics metrics;
+  private transient long lastBatchNanos;
+
+  FeatureMaintenanceOperator(
+      StreamOperatorParameters<byte[]> parameters, MaintenanceSettings settings) {
+    super(parameters);
+    this.settings = settings;
+  }
+
+  @Override
+  public void initializeState(StateInitializationContext context) throws Exception {
+    super.initializeState(context);
+    progress =
+        context
+            .getOperatorStateStore()
+            .getUnionListState(
+                new ListStateDescriptor<>(PROGRESS_STATE, new StepProgress.Serializer()));
+    restoredProgress = new ArrayList<>();
+    progress.get().forEach(restoredProgress::add);
+  }
+
+  @Override
+  public void open() throws Exception {
+    super.open();
+    records =
+        getPartitionedState(new ValueStateDescriptor<>(RECORD_STATE, new KeyRecordSerializer()));
+    windows =
+        new KeyWindows(
+            getPartitionedState(
+                new ListStateDescriptor<>(WINDOW_STATE, BytePrimitiveArraySerializer.INSTANCE)),
+            settings.window());
+    earlyInputs =
+        getPartitionedState(
+            new MapStateDescriptor<>(
+                EARLY_STATE,
+                LongSerializer.INSTANCE,
+                new ListSerializer<>(new EarlyInput.Serializer())));
+    flinkTimers = getInternalTimerService(TIMERS, VoidNamespaceSerializer.INSTANCE, this);
+    timers = new RegretTimerService();
+    clock = new VersionClock(maxParallelism());
+    metrics = new MaintenanceMetrics(getMetricGroup(), settings.table(), timers);
+    bundles = new BundleSizer(settings.bundleTargetMs(), settings.bundleMaxKeys());
+    encoder = new ComputeRequestEncoder(settings.kind());
+    outcomes =
+        ComputeOutcomes.of(TaskIds.of(getContainingTask().getEnvironment(), settings.table()));
+    openBudget();
+    rebuildDerivedState();
+  }
+
+  private void openBudget() {
+    ComputeBudget budget = settings.budget().forSubtask(parallelism());
+    if (budget instanceof EventTimeStepBudget perStep) {
+      stepBudget = perStep;
+      steps = new EventTimeSteps(perStep);
+      backoff = Backoff.inSteps(perStep.stepMs());
+      if (!restoredProgress.isEmpty()) {
+        steps.restore(restoredProgress, subtask(), parallelism());
+      }
+    } else if (budget instanceof ComputeBudget.WallClock onWallClock) {
+      loop = new ComputeLoop(onWallClock, getProcessingTimeService(), this::computeBatch);
+      backoff = Backoff.onWallClock();
+    }
+  }
+
+  /** Queue, clock and gauges follow from the records that this subtask owns. */
+  private void rebuildDerivedState() throws Exception {
+    List<String> keys;
+    try (Stream<String> stored =
+        this.<String>getKeyedStateBackend().getKeys(RECORD_STATE, VoidNamespace.INSTANCE)) {
+      keys = stored.toList();
+    }
+    for (String key : keys) {
+      setCurrentKey(key);
+      KeyRecord record = records.value();
+      clock.observe(keyGroup(key), record.lastChosenTimestamp);
+      record.loseComputation();
+      records.update(record);
+      metrics.keyAdded();
+      metrics.regretChanged(record.regret);
+      reschedule(key, record);
+    }
+  }
+
+  @Override
+  public void processElement1(StreamRecord<Event> element) throws Exception {
+    Event event = element.getValue();
+    KeyRecord record = currentRecord();
+    switch (windows.add(record, event, windowFloor(record))) {
+      case DUPLICATE -> metrics.eventsDuplicate.inc();
+      case TOO_LATE -> metrics.eventsTooLate.inc();
+      case PENDING -> {
+        if (isEarly(event.timestampMs())) {
+          keepEarly(EarlyInput.ofEvent(event.timestampMs()));
+        } else {
+          record.eventPending(event.timestampMs());
+        }
+      }
+    }
+    records.update(record);
+    reschedule(event.key(), record);
+    inputTaken();
+  }
+
+  @Override
+  public void processElement2(StreamRecord<Feedback> element) throws Exception {
+    Feedback feedback = element.getValue();
+    KeyRecord record = records.value();
+    if (record == null) {
+      metrics.feedbackDropped.inc();
+    } else if (feedback.timestampMs() != Feedback.NO_TIMESTAMP && isEarly(feedback.timestampMs())) {
+      keepEarly(EarlyInput.ofFeedback(feedback));
+    } else {
+      applyFeedback(feedback.key(), record, feedback.version(), feedback.error());
+      records.update(record);
+      reschedule(feedback.key(), record);
+    }
+    inputTaken();
+  }
+
+  @Override
+  public void processWatermark(Watermark mark) throws Exception {
+    if (steps != null) {
+      steps.advance(mark.getTimestamp(), timers::isEmpty, this::decideStep);
+    }
+    super.processWatermark(mark);
+  }
+
+  @Override
+  public void onEventTime(InternalTimer<String, VoidNamespace> timer) throws Exception {
+    String key = timer.getKey();
+    KeyRecord record = records.value();
+    List<EarlyInput> inputs = earlyInputs.get(timer.getTimestamp());
+    if (inputs != null) {
+      earlyInputs.remove(timer.getTimestamp());
+      inputs.stream().sorted(EarlyInput.ORDER).forEach(input -> applyEarly(key, record, input));
+      records.update(record);
+    }
+    reschedule(key, record, timer.getTimestamp());
+  }
+
+  @Override
+  public void onProcessingTime(InternalTimer<String, VoidNamespace> timer) throws Exception {
+    reschedule(timer.getKey(), records.value());
+  }
+
+  @Override
+  public void snapshotState(StateSnapshotContext context) throws Exception {
+    super.snapshotState(context);
+    takeOutcomes();
+    progress.update(
+        steps == null ? List.of() : List.of(steps.snapshot(subtask(), parallelism())));
+  }
+
+  @Override
+  public void close() throws Exception {
+    if (outcomes != null) {
+      ComputeOutcomes.remove(TaskIds.of(getContainingTask().getEnvironment(), settings.table()));
+    }
+    super.close();
+  }
+
+  // Choosing.
+
+  private void decideStep(long stepEnd) throws Exception {
+    getTimeServiceManager()
+        .orElseThrow(() -> new IllegalStateException("a keyed operator has timers"))
+        .advanceWatermark(new Watermark(stepEnd));
+    takeOutcomes();
+    int allowed = stepBudget.beginStep();
+    int chosen = 0;
+    while (chosen < allowed && !timers.isEmpty()) {
+      chosen += compute(Math.min(allowed - chosen, bundles.keys()), stepEnd, stepEnd * 1_000);
+    }
+    stepBudget.spend(chosen);
+  }
+
+  /** A batch of the wall-clock loop; returns the nanoseconds that the feature function took. */
+  private ComputeLoop.Batch computeBatch(int allowed) throws Exception {
+    takeOutcomes();
+    long nowMs = getProcessingTimeService().getCurrentProcessingTime();
+    int keys = compute(Math.min(allowed, bundles.keys()), Long.MAX_VALUE, nowMs * 1_000);
+    return new ComputeLoop.Batch(keys, lastBatchNanos, timers.isEmpty());
+  }
+
+  /**
+   * Chooses up to so many keys and hands their windows on in one batch.
+   *
+   * @param horizon events after this time are not known yet
+   * @return how many were chosen
+   */
+  private int compute(int maxKeys, long horizon, long physicalMicros) throws Exception {
+    encoder.clear();
+    while (encoder.count() < maxKeys && !timers.isEmpty()) {
+      choose(timers.poll(), horizon, physicalMicros);
+    }
+    int chosen = encoder.count();
+    lastBatchNanos = 0;
+    if (chosen > 0) {
+      metrics.updates.inc(chosen);
+      output.collect(new StreamRecord<>(encoder.toBytes()));
+      takeOutcomes();
+    }
+    return chosen;
+  }
+
+  private void choose(String key, long horizon, long physicalMicros) throws Exception {
+    setCurrentKey(key);
+    KeyRecord record = records.value();
+    RawWindow window = windows.read();
+    long asOf = nextAsOf(record, horizon);
+    List<byte[]> points = windows.asOf(window, asOf);
+    int through = window.countThrough(asOf);
+    long stillPending =
+        consumesOldest() ? Math.max(0, window.countThrough(horizon) - through) : 0;
+    if (points.size() < settings.minPoints()) {
+      // Too little data for a value: the next event makes the key pending again.
+      record.pending = 0;
+      record.oldestPending = Long.MAX_VALUE;
+      records.update(record);
+      return;
+    }
+    long oldestStillPending =
+        stillPending > 0 ? RawWindow.timestamp(window.entries().get(through)) : Long.MAX_VALUE;
+    double regret = record.regret;
+    long timestamp = clock.next(keyGroup(key), physicalMicros);
+    record.startComputation(timestamp, asOf, stillPending, oldestStillPending);
+    metrics.regretChanged(-regret);
+    long eventTime = RawWindow.timestamp(points.get(points.size() - 1));
+    encoder.add(
+        new ComputeContext(key, new Version(timestamp, settings.origin()), eventTime, regret),
+        points,
+        RawWindow.VALUE_OFFSET);
+    windows.trim(record, window, asOf);
+    records.update(record);
+  }
+
+  private void takeOutcomes() throws Exception {
+    for (ComputeOutcomes.Outcome outcome = outcomes.poll();
+        outcome != null;
+        outcome = outcomes.poll()) {
+      setCurrentKey(outcome.key());
+      takeOutcome(outcome);
+    }
+  }
+
+  private void takeOutcome(ComputeOutcomes.Outcome outcome) throws Exception {
+    KeyRecord record = records.value();
+    if (record == null || record.inFlightTimestamp != outcome.version().timestampMicros()) {
+      return;
+    }
+    if (outcome.succeeded()) {
+      record.completeComputation(outcome.version().origin());
+    } else {
+      metrics.updatesFailed.inc();
+      record.failComputation(now() + backoff.delayMs(record.failures));
+      metrics.regretChanged(record.regret);
+      wakeUp(record.retryAt);
+    }
+    records.update(record);
+    bundles.measured(outcome.computeNanos());
+    lastBatchNanos += outcome.computeNanos();
+    metrics.computeTimeMicros.update(outcome.computeNanos() / 1_000);
+    reschedule(outcome.key(), record);
+  }
+
+  // Records.
+
+  private KeyRecord currentRecord() throws Exception {
+    KeyRecord record = records.value();
+    if (record == null) {
+      metrics.keyAdded();
+      return new KeyRecord();
+    }
+    return record;
+  }
+
+  private void applyEarly(String key, KeyRecord record, EarlyInput input) {
+    if (input.isEvent()) {
+      record.eventPending(input.timestampMs());
+    } else {
+      applyFeedback(key, record, input.version(), input.error());
+    }
+  }
+
+  private void applyFeedback(String key, KeyRecord record, Version version, double error) {
+    if (record.isInFlight() || !record.hasValue() || !version.equals(record.version())) {
+      metrics.feedbackDropped.inc();
+      followClock(key, version);
+      return;
+    }
+    double before = record.regret;
+    record.feedback(error);
+    metrics.feedbackUsed.inc();
+    metrics.regretChanged(record.regret - before);
+  }
+
+  /**
+   * A version of ours that we do not know was issued before a failure and lost with it. The clock
+   * must pass it, even if this machine's wall clock is behind the other's.
+   */
+  private void followClock(String key, Version version) {
+    if (loop != null
+        && version.origin() == settings.origin()
+        && version.timestampMicros() <= now() * 1_000 + MAX_CLOCK_SKEW_MICROS) {
+      clock.observe(keyGroup(key), version.timestampMicros());
+    }
+  }
+
+  private void reschedule(String key, KeyRecord record) {
+    reschedule(key, record, now());
+  }
+
+  private void reschedule(String key, KeyRecord record, long now) {
+    boolean eligible =
+        record.pending > 0
+            && !record.isInFlight()
+            && record.entries >= settings.minPoints()
+            && record.retryAt <= now;
+    if (eligible) {
+      timers.schedule(key, settings.policy().priority(record));
+      if (loop != null) {
+        loop.wake();
+      }
+    } else {
+      timers.cancel(key);
+    }
+  }
+
+  // Time.
+
+  private long now() {
+    return steps != null
+        ? steps.lastDecided()
+        : getProcessingTimeService().getCurrentProcessingTime();
+  }
+
+  private void wakeUp(long at) {
+    if (steps != null) {
+      steps.expect(steps.stepEnd(at));
+      flinkTimers.registerEventTimeTimer(VoidNamespace.INSTANCE, at);
+    } else {
+      flinkTimers.registerProcessingTimeTimer(VoidNamespace.INSTANCE, at);
+    }
+  }
+
+  private boolean isEarly(long timestampMs) {
+    return steps != null && !steps.isDecided(steps.stepEnd(timestampMs));
+  }
+
+  private void keepEarly(EarlyInput input) throws Exception {
+    long stepEnd = steps.stepEnd(input.timestampMs());
+    List<EarlyInput> inputs = earlyInputs.get(stepEnd);
+    if (inputs == null) {
+      inputs = new ArrayList<>();
+      flinkTimers.registerEventTimeTimer(VoidNamespace.INSTANCE, stepEnd);
+      steps.expect(stepEnd);
+    }
+    inputs.add(input);
+    earlyInputs.put(stepEnd, inputs);
+  }
+
+  private void inputTaken() {
+    if (loop != null) {
+      loop.inputTaken();
+    }
+  }
+
+  private boolean consumesOldest() {
+    return settings.policy().consumption() == SchedulingPolicy.Consumption.OLDEST_PENDING;
+  }
+
+  /** The time as of which a choice computes the key. */
+  private long nextAsOf(KeyRecord record, long horizon) {
+    if (consumesOldest()) {
+      return Math.max(record.asOf, record.oldestPending);
+    }
+    return Math.min(record.newest, horizon);
+  }
+
+  /** No window of the key as of an earlier time will be read any more. */
+  private long windowFloor(KeyRecord record) {
+    if (consumesOldest()) {
+      return record.pending > 0 ? Math.max(record.asOf, record.oldestPending) : record.asOf;
+    }
+    return steps != null ? steps.lastDecided() : record.newest;
+  }
+
+  private int keyGroup(String key) {
+    return KeyGroupRangeAssignment.assignToKeyGroup(key, maxParallelism());
+  }
+
+  private int maxParallelism() {
+    return getRuntimeContext().getTaskInfo().getMaxNumberOfParallelSubtasks();
+  }
+
+  private int parallelism() {
+    return getRuntimeContext().getTaskInfo().getNumberOfParallelSubtasks();
+  }
+
+  private int subtask() {
+    return getRuntimeContext().getTaskInfo().getIndexOfThisSubtask();
+  }
+}

@@ -1,0 +1,48 @@
+package dev.freshet.operators.scheduling;
+
+import dev.freshet.connectors.metrics.MetricNames;
+import org.apache.flink.metrics.Counter;
+import org.apache.flink.metrics.Histogram;
+import org.apache.flink.metrics.MetricGroup;
+import org.apache.flink.runtime.metrics.DescriptiveStatisticsHistogram;
+
+/** The metrics of one subtask's feature maintenance. */
+final class MaintenanceMetrics {
+
+  private static final int HISTOGRAM_SAMPLES = 1_000;
+
+  final Counter updates;
+  final Counter updatesFailed;
+  final Counter feedbackUsed;
+  final Counter feedbackDropped;
+  final Counter eventsDuplicate;
+  final Counter eventsTooLate;
+  final Histogram computeTimeMicros;
+  private double regret;
+  private long keys;
+
+  MaintenanceMetrics(MetricGroup operatorGroup, String table, RegretTimerService timers) {
+    MetricGroup group =
+        operatorGroup.addGroup(MetricNames.GROUP).addGroup(MetricNames.TABLE, table);
+    updates = group.counter(MetricNames.UPDATES);
+    updatesFailed = group.counter(MetricNames.UPDATES_FAILED);
+    feedbackUsed = group.counter(MetricNames.FEEDBACK_USED);
+    feedbackDropped = group.counter(MetricNames.FEEDBACK_DROPPED);
+    eventsDuplicate = group.counter(MetricNames.EVENTS_DUPLICATE);
+    eventsTooLate = group.counter(MetricNames.EVENTS_TOO_LATE);
+    computeTimeMicros =
+        group.histogram(
+            MetricNames.COMPUTE_TIME_MICROS, new DescriptiveStatisticsHistogram(HISTOGRAM_SAMPLES));
+    group.gauge(MetricNames.PENDING_KEYS, timers::size);
+    group.gauge(MetricNames.KEYS, () -> keys);
+    group.gauge(MetricNames.ESTIMATED_REGRET, () -> Math.max(0, regret));
+  }
+
+  void keyAdded() {
+    keys++;
+  }
+
+  void regretChanged(double difference) {
+    regret += difference;
+  }
+}
