@@ -33,7 +33,7 @@ final class EventTimeSteps {
     this.budget = budget;
   }
 
-  /** End of the last decided step; {@link KeyRecord#NO_TIME} before the first. */
+  /** End of the step decided last, or being decided; {@link KeyRecord#NO_TIME} before the first. */
   long lastDecided() {
     return lastDecided;
   }
@@ -78,8 +78,8 @@ final class EventTimeSteps {
         lastDecided = last;
         return;
       }
-      decision.decide(stepEnd);
       lastDecided = stepEnd;
+      decision.decide(stepEnd);
       stepEnd += step;
     }
   }

@@ -189,17 +189,20 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
   @Override
   public void processElement2(StreamRecord<Feedback> element) throws Exception {
     Feedback feedback = element.getValue();
+    inputTaken();
+    if (feedback.timestampMs() != Feedback.NO_TIMESTAMP && isEarly(feedback.timestampMs())) {
+      // Even of an unknown key: in a replay, feedback may overtake the key's first event.
+      keepEarly(EarlyInput.ofFeedback(feedback));
+      return;
+    }
     KeyRecord record = records.value();
     if (record == null) {
       metrics.feedbackDropped.inc();
-    } else if (feedback.timestampMs() != Feedback.NO_TIMESTAMP && isEarly(feedback.timestampMs())) {
-      keepEarly(EarlyInput.ofFeedback(feedback));
-    } else {
-      applyFeedback(feedback.key(), record, feedback.version(), feedback.error());
-      records.update(record);
-      reschedule(feedback.key(), record);
+      return;
     }
-    inputTaken();
+    applyFeedback(feedback.key(), record, feedback.version(), feedback.error());
+    records.update(record);
+    reschedule(feedback.key(), record);
   }
 
   @Override
@@ -217,6 +220,12 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     List<EarlyInput> inputs = earlyInputs.get(timer.getTimestamp());
     if (inputs != null) {
       earlyInputs.remove(timer.getTimestamp());
+    }
+    if (record == null) {
+      metrics.feedbackDropped.inc(inputs == null ? 0 : inputs.size());
+      return;
+    }
+    if (inputs != null) {
       inputs.stream().sorted(EarlyInput.ORDER).forEach(input -> applyEarly(key, record, input));
       records.update(record);
     }

@@ -1,6 +1,7 @@
 package dev.freshet.operators.scheduling;
 
 import dev.freshet.connectors.record.Event;
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.flink.api.common.state.ListState;
 
@@ -90,7 +91,8 @@ final class KeyWindows {
   }
 
   private void store(KeyRecord record, List<byte[]> entries) throws Exception {
-    state.update(entries);
+    // A copy: the heap backend keeps the list that it is given.
+    state.update(new ArrayList<>(entries));
     record.entries = entries.size();
   }
 }
