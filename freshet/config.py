@@ -1,0 +1,454 @@
+"""Deployment configuration: which Kafka, which Redis for each region, which Flink.
+
+One flat YAML file; every field may be overridden by an environment variable ``FRESHET_<FIELD>``::
+
+    kafka_bootstrap: broker-1:9092,broker-2:9092
+    kafka_properties: {security.protocol: SASL_SSL, sasl.mechanism: PLAIN,
+                       sasl.username: me, sasl.password: "..."}
+    redis:
+      aws:eu-west-1: redis://cache.eu:6379/0
+    home_region: aws:eu-west-1
+    flink_rest: http://flink:8081
+
+Nothing else differs between a laptop and a cluster: the same jobs and the same client read this.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from freshet.durations import parse_duration_ms
+from freshet.errors import ConfigError
+
+if TYPE_CHECKING:
+    from freshet.table import FeatureTable
+
+START_OFFSETS = ("committed-or-earliest", "earliest", "latest")
+"""Where a job without a checkpoint starts to read its topics."""
+
+DEFAULT_HOME_REGION = "local:home"
+"""Region of the embedded stack's feature jobs."""
+
+_ENVIRONMENT_PREFIX = "FRESHET_"
+_REGION = re.compile(r"[A-Za-z0-9][\w.-]*:[A-Za-z0-9][\w.-]*")
+_TOPIC_PREFIX = re.compile(r"[A-Za-z0-9._-]*")
+_HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,/]+):(\d{1,5})")
+_REDIS_SCHEMES = ("redis", "rediss", "unix")
+
+_JAVA_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """Where a deployment's servers are; immutable, and checked as a whole when it is made.
+
+    Raises:
+        ConfigError: with every problem, when a field is wrong.
+    """
+
+    kafka_bootstrap: str
+    """Kafka's bootstrap servers, ``host:port[,host:port]``."""
+
+    redis: Mapping[str, str]
+    """Region (``provider:region``) to the URL of its Redis (``redis://``, ``rediss://``)."""
+
+    home_region: str = DEFAULT_HOME_REGION
+    """Region whose Redis the feature jobs write; one of ``redis``."""
+
+    kafka_properties: Mapping[str, str] = field(default_factory=dict)
+    """Further client properties, by librdkafka's names; the Java side's are derived from them."""
+
+    topic_prefix: str = ""
+    """Goes before the name of every topic."""
+
+    redis_cluster: bool = False
+    """Whether the URLs name nodes of Redis Clusters."""
+
+    store_prefix: str = ""
+    """Goes before every key in Redis."""
+
+    tombstone_retention_ms: int = 86_400_000
+    """How long a delete is remembered, so that an older write cannot resurrect the key; ms."""
+
+    start_offsets: str = "committed-or-earliest"
+    """Where a job without a checkpoint starts to read: one of ``START_OFFSETS``."""
+
+    flink_rest: str | None = None
+    """Flink's REST address, ``http://host:port``; None where no job is submitted."""
+
+    flink_python: str | None = None
+    """Interpreter on the TaskManagers; None for the one that runs the CLI (embedded stack)."""
+
+    def __post_init__(self) -> None:
+        problems = _problems(self)
+        if problems:
+            raise ConfigError(problems)
+        object.__setattr__(self, "redis", MappingProxyType(dict(self.redis)))
+        object.__setattr__(self, "kafka_properties", MappingProxyType(dict(self.kafka_properties)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.to_dict()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def load(
+        cls, path: str | Path | None = None, environment: Mapping[str, str] | None = None
+    ) -> Config:
+        """Reads the configuration that applies here.
+
+        The file is ``path``, else the one that ``FRESHET_CONFIG`` names, else the one of the
+        embedded stack that runs in ``$FRESHET_HOME`` or ``./.freshet``. ``FRESHET_<FIELD>`` in
+        the environment overrides a field of the file (``FRESHET_REDIS`` is
+        ``region=url[,region=url]``, or one URL for the home region), and is enough without one.
+
+        Args:
+            path: a YAML file.
+            environment: in place of ``os.environ``.
+
+        Raises:
+            ConfigError: with every problem, or when there is no configuration at all.
+        """
+        env = os.environ if environment is None else environment
+        file = _find_file(path, env)
+        problems: list[str] = []
+        values: dict[str, Any] = {} if file is None else _read_file(file, problems)
+        values |= _overrides(env, values, problems)
+        subject = "configuration" if file is None else f"configuration {file}"
+        if file is None and not values:
+            raise ConfigError(
+                ["no stack runs here and no configuration is given; start one with 'freshet up',"
+                 " or name a file with FRESHET_CONFIG"]
+            )  # fmt: skip
+        return cls._from_values(values, problems, subject)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], subject: str = "configuration") -> Config:
+        """The inverse of :meth:`to_dict`; durations may also be text, such as ``"1d"``.
+
+        Raises:
+            ConfigError: with every problem.
+        """
+        return cls._from_values(dict(values), [], subject)
+
+    @classmethod
+    def _from_values(cls, values: dict[str, Any], problems: list[str], subject: str) -> Config:
+        known = {f.name: f for f in dataclasses.fields(cls)}
+        checked: dict[str, Any] = {}
+        for name, value in values.items():
+            if name not in known:
+                problems.append(f"unknown field {name!r}; known are {', '.join(known)}")
+                continue
+            try:
+                checked[name] = _PARSERS[name](value)
+            except (TypeError, ValueError) as error:
+                problems.append(f"{name}: {error}")
+        required = [n for n, f in known.items() if _is_required(f)]
+        problems += [f"{name} is missing" for name in required if name not in values]
+        if not problems:
+            try:
+                return cls(**checked)
+            except ConfigError as error:
+                raise ConfigError(error.problems, subject) from None
+        # A field that could not be read still leaves the others to be checked.
+        stand_ins = {"kafka_bootstrap": "localhost:1", "redis": {DEFAULT_HOME_REGION: "redis://x"}}
+        if "redis" not in checked:
+            checked.pop("home_region", None)
+        candidate = object.__new__(cls)
+        for name, definition in known.items():
+            default = stand_ins.get(name, _default(definition))
+            object.__setattr__(candidate, name, checked.get(name, default))
+        raise ConfigError(problems + _problems(candidate), subject)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every field as plain YAML and JSON types."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {n: dict(v) if isinstance(v, Mapping) else v for n, v in values.items()}
+
+    def write(self, path: Path) -> None:
+        """Writes the configuration as YAML, readable by its owner only: it may hold passwords."""
+        text = yaml.safe_dump(self.to_dict(), sort_keys=False)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    @property
+    def home_redis(self) -> str:
+        """URL of the home region's Redis."""
+        return self.redis[self.home_region]
+
+    def deployment_dict(self, table: FeatureTable) -> dict[str, Any]:
+        """What the Java operators of a table's feature job need to know of the deployment."""
+        return {
+            "kafka": self.kafka_java_properties(),
+            "redis": {
+                "url": self.home_redis,
+                "cluster": self.redis_cluster,
+                "prefix": self.store_prefix,
+                "tombstone_retention_ms": self.tombstone_retention_ms,
+            },
+            "region": self.home_region,
+            "start_offsets": self.start_offsets,
+            "group": f"{self.topic_prefix}freshet-{table.name}",
+        }
+
+    def kafka_client_properties(self) -> dict[str, str]:
+        """Properties of a librdkafka client (confluent-kafka)."""
+        return {"bootstrap.servers": self.kafka_bootstrap, **self.kafka_properties}
+
+    def kafka_java_properties(self) -> dict[str, str]:
+        """The same for a Java client, which names a login and a certificate differently."""
+        properties = self.kafka_client_properties()
+        username = properties.pop("sasl.username", None)
+        password = properties.pop("sasl.password", None)
+        mechanism = properties.pop("sasl.mechanisms", None) or properties.get("sasl.mechanism")
+        if mechanism:
+            properties["sasl.mechanism"] = mechanism
+        if username is not None and password is not None and mechanism in _JAVA_LOGIN_MODULES:
+            properties.setdefault(
+                "sasl.jaas.config",
+                f"{_JAVA_LOGIN_MODULES[mechanism]} required username={_jaas_quote(username)}"
+                f" password={_jaas_quote(password)};",
+            )
+        authority = properties.pop("ssl.ca.location", None)
+        if authority is not None:
+            properties.setdefault("ssl.truststore.type", "PEM")
+            properties.setdefault("ssl.truststore.location", authority)
+        return properties
+
+
+def stack_home(environment: Mapping[str, str] | None = None) -> Path:
+    """Folder of the embedded stack's state: ``$FRESHET_HOME``, else ``./.freshet``."""
+    env = os.environ if environment is None else environment
+    return Path(env.get(f"{_ENVIRONMENT_PREFIX}HOME") or ".freshet").absolute()
+
+
+def stack_config_file(home: Path) -> Path:
+    """The configuration that a running embedded stack leaves for clients and jobs."""
+    return home / "config.yaml"
+
+
+def _find_file(path: str | Path | None, env: Mapping[str, str]) -> Path | None:
+    named = path or env.get(f"{_ENVIRONMENT_PREFIX}CONFIG")
+    if named:
+        file = Path(named)
+        if not file.is_file():
+            raise ConfigError([f"{file} is no file; check the path or unset FRESHET_CONFIG"])
+        return file
+    embedded = stack_config_file(stack_home(env))
+    return embedded if embedded.is_file() else None
+
+
+def _read_file(file: Path, problems: list[str]) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError([f"cannot be read: {error}"], f"configuration {file}") from error
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError([f"is no YAML: {reason}"], f"configuration {file}") from error
+    if not isinstance(values, dict):
+        problems.append("is no mapping of field names to values")
+        return {}
+    return {str(name): value for name, value in values.items()}
+
+
+def _overrides(
+    env: Mapping[str, str], values: Mapping[str, Any], problems: list[str]
+) -> dict[str, Any]:
+    overrides: dict[str, Any] = {}
+    for definition in dataclasses.fields(Config):
+        variable = f"{_ENVIRONMENT_PREFIX}{definition.name.upper()}"
+        text = env.get(variable)
+        if text is None:
+            continue
+        try:
+            overrides[definition.name] = _ENVIRONMENT_READERS.get(definition.name, str)(text)
+        except ValueError as error:
+            problems.append(f"{variable}: {error}")
+    redis = overrides.get("redis")
+    if isinstance(redis, str):
+        home = overrides.get("home_region", values.get("home_region", DEFAULT_HOME_REGION))
+        overrides["redis"] = {home: redis}
+    return overrides
+
+
+def _environment_redis(text: str) -> str | dict[str, str]:
+    """One URL (of the home region), or ``region=url`` pairs with commas between."""
+    if text.startswith(tuple(f"{scheme}:" for scheme in _REDIS_SCHEMES)):
+        return text
+    return _environment_pairs(text)
+
+
+def _environment_pairs(text: str) -> dict[str, str]:
+    pairs = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise ValueError(f"{part!r} is no name=value; separate pairs by commas")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _environment_bool(text: str) -> bool:
+    known = {
+        "1": True,
+        "true": True,
+        "yes": True,
+        "0": False,
+        "false": False,
+        "no": False,
+        "": False,
+    }
+    if text.lower() not in known:
+        raise ValueError(f"{text!r} is neither true nor false")
+    return known[text.lower()]
+
+
+_ENVIRONMENT_READERS: dict[str, Callable[[str], Any]] = {
+    "redis": _environment_redis,
+    "kafka_properties": _environment_pairs,
+    "redis_cluster": _environment_bool,
+}
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _optional_text(value: object) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is neither true nor false")
+    return value
+
+
+def _text_mapping(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{value!r} is no mapping")
+    return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
+
+
+def _milliseconds(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    return parse_duration_ms(value)
+
+
+_PARSERS: dict[str, Callable[[Any], Any]] = {
+    "kafka_bootstrap": _text,
+    "redis": _text_mapping,
+    "home_region": _text,
+    "kafka_properties": _text_mapping,
+    "topic_prefix": _text,
+    "redis_cluster": _boolean,
+    "store_prefix": _text,
+    "tombstone_retention_ms": _milliseconds,
+    "start_offsets": _text,
+    "flink_rest": _optional_text,
+    "flink_python": _optional_text,
+}
+
+
+def _is_required(definition: dataclasses.Field[Any]) -> bool:
+    return (
+        definition.default is dataclasses.MISSING
+        and definition.default_factory is dataclasses.MISSING
+    )
+
+
+def _default(definition: dataclasses.Field[Any]) -> Any:
+    if definition.default_factory is not dataclasses.MISSING:
+        return definition.default_factory()
+    return definition.default
+
+
+def _problems(config: Config) -> list[str]:
+    return [
+        *_kafka_problems(config),
+        *_redis_problems(config),
+        *_job_problems(config),
+    ]
+
+
+def _kafka_problems(config: Config) -> list[str]:
+    problems = []
+    for address in config.kafka_bootstrap.split(","):
+        match = _HOST_PORT.fullmatch(address.strip())
+        if match is None or not 0 < int(match[2]) < 65_536:
+            problems.append(f"kafka_bootstrap: {address.strip()!r} is not host:port")
+    if "bootstrap.servers" in config.kafka_properties:
+        problems.append("kafka_properties: bootstrap.servers belongs in kafka_bootstrap")
+    if not _TOPIC_PREFIX.fullmatch(config.topic_prefix):
+        problems.append(
+            f"topic_prefix: {config.topic_prefix!r} has characters that no topic name may have;"
+            " use letters, digits, '.', '_' and '-'"
+        )
+    return problems
+
+
+def _redis_problems(config: Config) -> list[str]:
+    problems = []
+    for region, url in config.redis.items():
+        if not _REGION.fullmatch(region):
+            problems.append(f"redis: region {region!r} is not provider:region")
+        parts = urlsplit(url)
+        if parts.scheme not in _REDIS_SCHEMES or not (parts.netloc or parts.path):
+            problems.append(f"redis: {_without_password(url)!r} of {region} is no redis:// URL")
+    if config.home_region not in config.redis:
+        problems.append(
+            f"home_region: {config.home_region!r} has no URL in redis, which has"
+            f" {', '.join(config.redis) or 'none'}"
+        )
+    if config.tombstone_retention_ms <= 0:
+        problems.append(
+            f"tombstone_retention_ms: {config.tombstone_retention_ms} is not above 0; a delete"
+            " that is forgotten at once can be undone by an older write"
+        )
+    return problems
+
+
+def _job_problems(config: Config) -> list[str]:
+    problems = []
+    if config.start_offsets not in START_OFFSETS:
+        problems.append(
+            f"start_offsets: {config.start_offsets!r} is none of {', '.join(START_OFFSETS)}"
+        )
+    if config.flink_rest is not None:
+        parts = urlsplit(config.flink_rest)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            problems.append(f"flink_rest: {config.flink_rest!r} is not http://host:port")
+    return problems
+
+
+def _without_password(url: str) -> str:
+    return re.sub(r":[^:@/]*@", ":***@", url)
+
+
+def _jaas_quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
