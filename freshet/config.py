@@ -63,13 +63,13 @@ class Config:
     kafka_bootstrap: str
     """Kafka's bootstrap servers, ``host:port[,host:port]``."""
 
-    redis: Mapping[str, str]
+    redis: Mapping[str, str] = field(repr=False)
     """Region (``provider:region``) to the URL of its Redis (``redis://``, ``rediss://``)."""
 
     home_region: str = DEFAULT_HOME_REGION
     """Region whose Redis the feature jobs write; one of ``redis``."""
 
-    kafka_properties: Mapping[str, str] = field(default_factory=dict)
+    kafka_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Further client properties, by librdkafka's names; the Java side's are derived from them."""
 
     topic_prefix: str = ""

@@ -1,0 +1,135 @@
+"""The few calls of Flink's REST API that the stack and the command line need."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any, NamedTuple
+
+from freshet.errors import JobError, StackError
+
+REQUEST_TIMEOUT_S = 10.0
+"""How long one request may take."""
+
+ENDED_STATES = frozenset({"FAILED", "CANCELED", "FINISHED"})
+"""States that a job never leaves."""
+
+
+class JobStatus(NamedTuple):
+    """What ``freshet status`` says of a job."""
+
+    id: str
+    name: str
+    state: str
+    parallelism: int
+    """Largest parallelism of its operators."""
+
+    restarts: int
+    """How often it was restarted after a failure."""
+
+
+class FlinkRest:
+    """Client of one Flink cluster's REST API; safe to share between threads."""
+
+    def __init__(self, url: str) -> None:
+        """Keeps the address.
+
+        Args:
+            url: ``http://host:port``.
+        """
+        self.url = url.rstrip("/")
+
+    def get(self, path: str) -> Any:
+        """Answer to a GET request, decoded.
+
+        Args:
+            path: from the root on, such as ``/jobs/overview``.
+
+        Raises:
+            StackError: no answer, or an error.
+        """
+        return self._request("GET", path, None)
+
+    def overview(self) -> dict[str, Any]:
+        """Counts of the cluster's TaskManagers, slots and jobs."""
+        return dict(self.get("/overview"))
+
+    def task_managers(self) -> list[str]:
+        """Ids of the TaskManagers that are registered now."""
+        return [worker["id"] for worker in self.get("/taskmanagers")["taskmanagers"]]
+
+    def jobs(self) -> list[JobStatus]:
+        """Every job that the cluster remembers, newest first."""
+        listed = self.get("/jobs/overview")["jobs"]
+        listed.sort(key=lambda job: job["start-time"], reverse=True)
+        return [self.job(job["jid"]) for job in listed]
+
+    def job(self, job_id: str) -> JobStatus:
+        """Status of one job.
+
+        Raises:
+            StackError: there is no such job.
+        """
+        details = self.get(f"/jobs/{job_id}")
+        metrics = self.get(f"/jobs/{job_id}/metrics?get=numRestarts")
+        return JobStatus(
+            id=job_id,
+            name=details["name"],
+            state=details["state"],
+            parallelism=max((v["parallelism"] for v in details["vertices"]), default=0),
+            restarts=int(float(metrics[0]["value"])) if metrics else 0,
+        )
+
+    def is_running(self, job_id: str) -> bool:
+        """Whether the job runs with every one of its subtasks.
+
+        Raises:
+            JobError: it has ended, so it never will.
+        """
+        details = self.get(f"/jobs/{job_id}")
+        if details["state"] in ENDED_STATES:
+            raise JobError(
+                f"job {job_id} ({details['name']}) is {details['state']}: {self.failure(job_id)}"
+            )
+        return details["state"] == "RUNNING" and all(
+            vertex["status"] in ("RUNNING", "FINISHED") for vertex in details["vertices"]
+        )
+
+    def failure(self, job_id: str) -> str:
+        """The job's last failure in one line."""
+        history = self.get(f"/jobs/{job_id}/exceptions").get("exceptionHistory", {})
+        entries = history.get("entries", [])
+        if not entries:
+            return "no failure is known"
+        return root_cause(entries[0]["stacktrace"])
+
+    def cancel(self, job_id: str) -> None:
+        """Cancels a job.
+
+        Raises:
+            StackError: Flink refuses.
+        """
+        self._request("PATCH", f"/jobs/{job_id}?mode=cancel", b"")
+
+    def _request(self, method: str, path: str, body: bytes | None) -> Any:
+        request = urllib.request.Request(f"{self.url}{path}", data=body, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT_S) as response:
+                text = response.read()
+        except urllib.error.HTTPError as error:
+            reason = error.read().decode("utf-8", errors="replace")
+            raise StackError(f"Flink refused {method} {path}: {root_cause(reason)}") from error
+        except OSError as error:
+            raise StackError(
+                f"Flink does not answer at {self.url} ({error}); see 'freshet status'"
+            ) from error
+        return json.loads(text) if text else {}
+
+
+def root_cause(stack_trace: str) -> str:
+    """The last "Caused by" of a Java stack trace, which is what a user can act on."""
+    lines = [line.strip() for line in stack_trace.replace("\\n", "\n").splitlines()]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    first = next((line for line in lines if line), "unknown")
+    return causes[-1].removeprefix("Caused by: ") if causes else first

@@ -1,0 +1,263 @@
+"""A Kafka broker in KRaft mode: one JVM that is broker and controller, on loopback."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import subprocess
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from freshet.errors import StackError
+from freshet.stack.layout import java, kafka_class_path
+from freshet.stack.ports import LOOPBACK, is_listening
+from freshet.stack.processes import (
+    TERMINATE_DEADLINE_S,
+    ServerProcess,
+    start_process,
+    stop_processes,
+    tail,
+    wait_until,
+)
+
+_READY_DEADLINE_S = 60.0
+_FORMAT_DEADLINE_S = 60.0
+
+MESSAGE_BYTES_MAX = 4 * 1024 * 1024
+"""Largest record batch; above a table's limit, so that an oversized event reaches its job."""
+
+# A long run must not fill the disk with logs: two files of 20 MB at most.
+_LOG4J = """\
+status = warn
+appenders = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.filePattern = {log}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d %-5p %c{{1}} - %m%n
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 20MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 1
+rootLogger.level = info
+rootLogger.appenderRef.file.ref = file
+"""
+
+
+@dataclass(frozen=True)
+class KafkaOptions:
+    """How the stack's broker runs."""
+
+    heap_mb: int = 512
+    """Largest heap of its JVM, MB."""
+
+    settings: dict[str, str] = field(default_factory=dict)
+    """Further broker settings, by Kafka's names."""
+
+
+class KafkaBroker:
+    """The stack's Kafka."""
+
+    def __init__(
+        self,
+        port: int,
+        controller_port: int,
+        directory: Path,
+        logs: Path,
+        options: KafkaOptions,
+        stack_id: str,
+    ) -> None:
+        """Describes the broker; :meth:`start` starts it.
+
+        Args:
+            port: free port on loopback for clients.
+            controller_port: another one, for the broker's controller.
+            directory: for its data and settings; made when missing.
+            logs: folder for its logs.
+            options: how it runs.
+            stack_id: of the stack that it belongs to.
+        """
+        self.port = port
+        self.controller_port = controller_port
+        self.options = options
+        self.process: ServerProcess | None = None
+        self._directory = directory
+        self._log = logs / "kafka.log"
+        self._output = logs / "kafka.out"
+        self._stack_id = stack_id
+
+    @property
+    def bootstrap(self) -> str:
+        """For clients: ``host:port``."""
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """Process id; None when it does not run."""
+        return self.process.pid if self.process is not None and self.process.is_alive() else None
+
+    def start(self) -> None:
+        """Starts the broker with the data that is there, and waits until it answers.
+
+        Raises:
+            StackError: it did not start.
+        """
+        self._write_settings()
+        if not (self._data / "meta.properties").exists():
+            self._format()
+        self.process = start_process(
+            "Kafka broker",
+            self._java(["kafka.Kafka", str(self._settings_file)], [f"-Xmx{self.options.heap_mb}m"]),
+            stack_id=self._stack_id,
+            output=self._output,
+            log=self._log,
+        )
+        wait_until(
+            self._answers,
+            server=self.process,
+            deadline_s=_READY_DEADLINE_S,
+            what=f"answer on port {self.port}",
+        )
+
+    def stop(self) -> None:
+        """Stops the broker in good order; its data stays."""
+        if self.process is not None:
+            stop_processes([self.process], TERMINATE_DEADLINE_S)
+
+    def kill(self) -> None:
+        """Kills the broker at once, as a crash would.
+
+        Raises:
+            StackError: it does not run.
+        """
+        if self.process is None or not self.process.is_alive():
+            raise StackError("Kafka does not run, so it cannot be killed")
+        self.process.kill()
+
+    def restart(self, *, keep_data: bool = True) -> None:
+        """Starts the broker again on its ports, killing it first when it still runs.
+
+        Args:
+            keep_data: False brings it back without topics.
+
+        Raises:
+            StackError: it did not start.
+        """
+        if self.process is not None:
+            self.process.kill()
+        if not keep_data:
+            shutil.rmtree(self._data, ignore_errors=True)
+        self.start()
+
+    @property
+    def _data(self) -> Path:
+        return self._directory / "data"
+
+    @property
+    def _settings_file(self) -> Path:
+        return self._directory / "server.properties"
+
+    @property
+    def _log4j_file(self) -> Path:
+        return self._directory / "log4j2.properties"
+
+    def _write_settings(self) -> None:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        self._log4j_file.write_text(_LOG4J.format(log=self._log), encoding="utf-8")
+        lines = [f"{name}={value}\n" for name, value in self._settings().items()]
+        self._settings_file.write_text("".join(lines), encoding="utf-8")
+
+    def _settings(self) -> dict[str, str]:
+        internal_topics = {
+            "offsets.topic.num.partitions": "4",
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.num.partitions": "4",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.num.partitions": "4",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+        }
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{LOOPBACK}:{self.controller_port}",
+            "listeners": (
+                f"PLAINTEXT://{LOOPBACK}:{self.port},CONTROLLER://{LOOPBACK}:{self.controller_port}"
+            ),
+            "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{self.port}",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(self._data),
+            # A mistyped topic name is an error, not a new topic.
+            "auto.create.topics.enable": "false",
+            # How long a broker that was killed is not let in again.
+            "broker.session.timeout.ms": "5000",
+            "group.initial.rebalance.delay.ms": "0",
+            "message.max.bytes": str(MESSAGE_BYTES_MAX),
+            # Retention goes by the records' own time: replayed history would be deleted at once.
+            "log.retention.ms": "-1",
+            "log.message.timestamp.after.max.ms": str(2**63 - 1),
+            "log.segment.bytes": str(64 * 1024 * 1024),
+            "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
+            # One machine with few cores needs few threads.
+            "num.network.threads": "2",
+            "num.io.threads": "4",
+            "num.recovery.threads.per.data.dir": "2",
+            "background.threads": "2",
+            **internal_topics,
+            **self.options.settings,
+        }
+
+    def _format(self) -> None:
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # The id goes into an argument, where a leading dash would be an option.
+        cluster_id = "A" + cluster_id[1:]
+        arguments = ["format", "-t", cluster_id, "-c", str(self._settings_file)]
+        output = self._output.with_name("kafka-format.out")
+        process = start_process(
+            "Kafka storage tool",
+            self._java(["kafka.tools.StorageTool", *arguments], ["-XX:TieredStopAtLevel=1"]),
+            stack_id=self._stack_id,
+            output=output,
+        )
+        assert process.popen is not None, "this process started the tool"
+        try:
+            code = process.popen.wait(_FORMAT_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise process.failure(f"did not end within {_FORMAT_DEADLINE_S:.0f} s") from None
+        if code != 0:
+            raise StackError(
+                f"Kafka's storage in {self._data} cannot be formatted:\n{tail(output)}"
+            )
+
+    def _java(self, arguments: list[str], options: list[str]) -> list[str]:
+        return [
+            java(),
+            *options,
+            "-Djava.awt.headless=true",
+            f"-Dlog4j2.configurationFile={self._log4j_file}",
+            "-cp",
+            kafka_class_path(),
+            *arguments,
+        ]
+
+    def _answers(self) -> bool:
+        # The library complains on standard error about a broker that is not there yet, so it is
+        # asked only when something listens.
+        if not is_listening(self.port):
+            return False
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        try:
+            client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": "0"})
+            return bool(client.list_topics(timeout=2.0).brokers)
+        except KafkaException:
+            return False
