@@ -1,0 +1,115 @@
+package dev.freshet.connectors.format;
+
+import com.fasterxml.jackson.annotation.JsonProperty;
+import java.io.Serializable;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Properties;
+
+/**
+ * Where a job runs: its Kafka, its Redis and its region.
+ *
+ * @param kafka client properties; {@code bootstrap.servers} is required
+ * @param redis the region's online store
+ * @param region {@code provider:region}
+ * @param startOffsets {@link #COMMITTED_OR_EARLIEST}, {@link #EARLIEST} or {@link #LATEST}
+ * @param group Kafka consumer group
+ */
+public record DeploymentConfig(
+    LinkedHashMap<String, Object> kafka,
+    Redis redis,
+    String region,
+    String startOffsets,
+    String group)
+    implements Serializable {
+
+  private static final long serialVersionUID = 1L;
+
+  public static final String COMMITTED_OR_EARLIEST = "committed-or-earliest";
+  public static final String EARLIEST = "earliest";
+  public static final String LATEST = "latest";
+
+  private static final String BOOTSTRAP_SERVERS = "bootstrap.servers";
+
+  public DeploymentConfig {
+    startOffsets = startOffsets == null ? COMMITTED_OR_EARLIEST : startOffsets;
+  }
+
+  /**
+   * Parses and checks the JSON.
+   *
+   * @throws IllegalArgumentException naming every field that is missing or out of range
+   */
+  public static DeploymentConfig parse(String deploymentJson) {
+    DeploymentConfig config =
+        ConfigJson.read("the deployment's configuration", deploymentJson, DeploymentConfig.class);
+    config.sanityCheck();
+    return config;
+  }
+
+  private void sanityCheck() {
+    Problems problems = new Problems("the deployment's configuration");
+    problems.require(
+        kafka != null && kafka.get(BOOTSTRAP_SERVERS) != null,
+        "kafka['bootstrap.servers'] is missing; give host:port of a broker");
+    problems.require(redis != null, "redis is missing");
+    if (redis != null) {
+      problems.requireText(redis.url, "redis.url");
+      problems.requireAtLeast(redis.tombstoneRetentionMs, 1, "redis.tombstone_retention_ms");
+    }
+    problems.requireText(region, "region");
+    problems.requireText(group, "group");
+    problems.require(
+        startOffsets.equals(COMMITTED_OR_EARLIEST)
+            || startOffsets.equals(EARLIEST)
+            || startOffsets.equals(LATEST),
+        "start_offsets is '"
+            + startOffsets
+            + "'; it must be committed-or-earliest, earliest or latest");
+    problems.check();
+  }
+
+  /** The addresses of the Kafka brokers. */
+  public String bootstrapServers() {
+    return String.valueOf(kafka.get(BOOTSTRAP_SERVERS));
+  }
+
+  /** All Kafka client properties, as text. */
+  public Properties kafkaProperties() {
+    Properties properties = new Properties();
+    for (Map.Entry<String, Object> entry : kafka.entrySet()) {
+      if (entry.getValue() != null) {
+        properties.setProperty(entry.getKey(), String.valueOf(entry.getValue()));
+      }
+    }
+    return properties;
+  }
+
+  /**
+   * A region's online store.
+   *
+   * @param url {@code redis://} or {@code rediss://}; of a cluster, some of its nodes, separated by
+   *     commas
+   * @param cluster whether it is a Redis Cluster
+   * @param prefix of every key
+   * @param tombstoneRetentionMs how long a deleted key's tombstone stays
+   */
+  public record Redis(
+      String url,
+      boolean cluster,
+      String prefix,
+      @JsonProperty("tombstone_retention_ms") long tombstoneRetentionMs)
+      implements Serializable {
+
+    private static final long serialVersionUID = 1L;
+
+    /** Long enough that a write delayed by a day-long outage cannot resurrect a deleted key. */
+    public static final long DEFAULT_TOMBSTONE_RETENTION_MS = 86_400_000;
+
+    public Redis {
+      prefix = prefix == null ? "" : prefix;
+      tombstoneRetentionMs =
+          tombstoneRetentionMs == 0 ? DEFAULT_TOMBSTONE_RETENTION_MS : tombstoneRetentionMs;
+    }
+  }
+}
