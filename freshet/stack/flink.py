@@ -12,7 +12,7 @@ import yaml
 
 from freshet.errors import StackError
 from freshet.stack.flink_rest import FlinkRest
-from freshet.stack.layout import flink_home
+from freshet.stack.layout import flink_home, java
 from freshet.stack.ports import LOOPBACK
 from freshet.stack.processes import (
     TERMINATE_DEADLINE_S,
@@ -29,6 +29,15 @@ STATE_BACKENDS = {"heap": "hashmap", "rocksdb": "rocksdb"}
 """Our name of a state backend to Flink's."""
 
 _JOB_MANAGER_HEAP_MB = 384
+
+_FRAMEWORK_HEAP_MB = 64
+_FRAMEWORK_OFF_HEAP_MB = 128
+_TASK_OFF_HEAP_MB = 64
+_NETWORK_MB = 48
+_METASPACE_MB = 256
+_DIRECT_MB = _FRAMEWORK_OFF_HEAP_MB + _TASK_OFF_HEAP_MB + _NETWORK_MB
+
+_LOG4J_FILES = ("log4j-console.properties", "log4j-cli.properties")
 
 # As for Kafka: at most two files of 20 MB a server.
 _LOG4J = """\
@@ -195,28 +204,56 @@ class FlinkCluster:
 
     def client_environment(self) -> dict[str, str]:
         """Environment for Flink's own command line, so that it talks to this cluster."""
-        return self._environment("client")
+        return self._environment()
 
     def _start_job_manager(self) -> None:
-        self.job_manager = self._start("jobmanager", "standalonesession", ["start-foreground"])
+        self.job_manager = self._start(
+            "jobmanager",
+            "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint",
+            [f"-Xmx{_JOB_MANAGER_HEAP_MB}m"],
+            [],
+        )
 
     def _start_task_manager(self) -> str:
         self.task_managers_started += 1
         name = f"taskmanager-{self.task_managers_started}"
-        arguments = ["start-foreground", "-D", f"taskmanager.resource-id={name}"]
-        self.task_managers[name] = self._start(name, "taskexecutor", arguments)
+        self.task_managers[name] = self._start(
+            name,
+            "org.apache.flink.runtime.taskexecutor.TaskManagerRunner",
+            [
+                f"-Xmx{_FRAMEWORK_HEAP_MB + self.options.task_heap_mb}m",
+                f"-XX:MaxDirectMemorySize={_DIRECT_MB}m",
+                f"-XX:MaxMetaspaceSize={_METASPACE_MB}m",
+            ],
+            ["-D", f"taskmanager.resource-id={name}"],
+        )
         return name
 
-    def _start(self, name: str, service: str, arguments: list[str]) -> ServerProcess:
-        script = "jobmanager.sh" if name == "jobmanager" else "taskmanager.sh"
-        # The scripts exec each other and then Java, so the process keeps its id throughout.
+    def _start(
+        self, name: str, main_class: str, options: list[str], arguments: list[str]
+    ) -> ServerProcess:
+        # Flink's start scripts end in such a command too, but take 4 s a process to work out from
+        # the settings what is known here.
+        log = self._logs / f"{name}.log"
         return start_process(
             f"Flink {name}",
-            ["bash", str(flink_home() / "bin" / script), *arguments],
+            [
+                java(),
+                *options,
+                *_module_options(),
+                f"-Dlog.file={log}",
+                f"-Dlog4j.configurationFile={self.configuration_directory / _LOG4J_FILES[0]}",
+                "-classpath",
+                _class_path(),
+                main_class,
+                "--configDir",
+                str(self.configuration_directory),
+                *arguments,
+            ],
             stack_id=self._stack_id,
             output=self._logs / f"{name}.out",
-            log=self._logs / f"flink-{name}-{service}-0-local.log",
-            environment=self._environment(name),
+            log=log,
+            environment=self._environment(),
         )
 
     def _wait_for_job_manager(self) -> None:
@@ -242,17 +279,14 @@ class FlinkCluster:
             what="register with the JobManager",
         )
 
-    def _environment(self, name: str) -> dict[str, str]:
+    def _environment(self) -> dict[str, str]:
         environment = dict(os.environ)
         environment.pop("PYTHONHOME", None)
         interpreter_directory = Path(sys.prefix) / "bin"
         return environment | {
             "FLINK_CONF_DIR": str(self.configuration_directory),
             "FLINK_LOG_DIR": str(self._logs),
-            # A folder for each, so that the number in the log's name is always 0.
-            "FLINK_PID_DIR": str(self._directory / "pids" / name),
-            "FLINK_IDENT_STRING": name,
-            "HOSTNAME": "local",
+            "FLINK_IDENT_STRING": "freshet",
             # In thread mode Python is found through the activated virtual environment.
             "VIRTUAL_ENV": sys.prefix,
             "PATH": f"{interpreter_directory}{os.pathsep}{environment.get('PATH', os.defpath)}",
@@ -263,9 +297,8 @@ class FlinkCluster:
         self._logs.mkdir(parents=True, exist_ok=True)
         for folder in ("checkpoints", "savepoints", "tmp"):
             (self._directory / folder).mkdir(exist_ok=True)
-        for name in ("log4j-console", "log4j-cli"):
-            file = self.configuration_directory / f"{name}.properties"
-            file.write_text(_LOG4J, encoding="utf-8")
+        for name in _LOG4J_FILES:
+            (self.configuration_directory / name).write_text(_LOG4J, encoding="utf-8")
         text = yaml.safe_dump(self._settings(), sort_keys=True, width=10_000)
         (self.configuration_directory / "config.yaml").write_text(text, encoding="utf-8")
 
@@ -274,7 +307,9 @@ class FlinkCluster:
             **self._network_settings(),
             **self._memory_settings(),
             **self._recovery_settings(),
-            "env.java.opts.all": _module_options(),
+            "env.java.opts.all": " ".join(_module_options()),
+            # See _class_path.
+            "classloader.parent-first-patterns.additional": "pemja",
             # A client lives for seconds: it gains nothing from the optimising compiler.
             "env.java.opts.client": "-XX:TieredStopAtLevel=1",
             "io.tmp.dirs": str(self._directory / "tmp"),
@@ -301,17 +336,18 @@ class FlinkCluster:
     def _memory_settings(self) -> dict[str, str | int]:
         return {
             "jobmanager.memory.heap.size": f"{_JOB_MANAGER_HEAP_MB}m",
-            "taskmanager.memory.framework.heap.size": "64m",
+            "taskmanager.cpu.cores": "1.0",
+            "taskmanager.memory.framework.heap.size": f"{_FRAMEWORK_HEAP_MB}m",
+            "taskmanager.memory.framework.off-heap.size": f"{_FRAMEWORK_OFF_HEAP_MB}m",
             "taskmanager.memory.task.heap.size": f"{self.options.task_heap_mb}m",
+            "taskmanager.memory.task.off-heap.size": f"{_TASK_OFF_HEAP_MB}m",
             "taskmanager.memory.managed.size": f"{self.options.managed_memory_mb}m",
             "taskmanager.memory.managed.consumer-weights": (
                 "OPERATOR:70,STATE_BACKEND:70,PYTHON:30"
             ),
-            "taskmanager.memory.framework.off-heap.size": "128m",
-            "taskmanager.memory.task.off-heap.size": "64m",
-            "taskmanager.memory.network.min": "48m",
-            "taskmanager.memory.network.max": "48m",
-            "taskmanager.memory.jvm-metaspace.size": "192m",
+            "taskmanager.memory.network.min": f"{_NETWORK_MB}m",
+            "taskmanager.memory.network.max": f"{_NETWORK_MB}m",
+            "taskmanager.memory.jvm-metaspace.size": f"{_METASPACE_MB}m",
             # Where an embedded interpreter's own memory is accounted for.
             "taskmanager.memory.jvm-overhead.min": "192m",
             "taskmanager.memory.jvm-overhead.max": "192m",
@@ -338,11 +374,25 @@ class FlinkCluster:
         }
 
 
-def _module_options() -> str:
+def _module_options() -> list[str]:
     """The JVM options that the distribution needs, which only its own config.yaml names."""
     file = flink_home() / "conf" / "config.yaml"
     try:
         settings = yaml.safe_load(file.read_text(encoding="utf-8"))
-        return str(settings["env"]["java"]["opts"]["all"])
+        return str(settings["env"]["java"]["opts"]["all"]).split()
     except (OSError, KeyError, TypeError) as error:
         raise StackError(f"{file} does not name Flink's JVM options: {error!r}") from error
+
+
+def _class_path() -> str:
+    """The distribution's jars, with PyFlink's among them.
+
+    Flink would load PyFlink's jar anew with each job. The native library of the embedded
+    interpreter can be loaded by one class loader of a JVM only, so a TaskManager's second job in
+    thread mode would fail; on the system's class path it is loaded once.
+    """
+    home = flink_home()
+    jars = sorted(home.glob("lib/*.jar")) + sorted(home.glob("opt/flink-python-*.jar"))
+    # As Flink's scripts do: flink-dist last.
+    jars.sort(key=lambda jar: jar.name.startswith("flink-dist"))
+    return os.pathsep.join(str(jar) for jar in jars)
