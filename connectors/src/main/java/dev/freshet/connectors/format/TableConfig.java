@@ -198,13 +198,15 @@ public record TableConfig(
    * @param updatesPerSecond of the whole table; rate only
    * @param updatesPerStep updates in each step of event time; event-time-step only
    * @param stepMs length of a step of event time, milliseconds; event-time-step only
+   * @param initialUpdates updates granted once, at the start; event-time-step only
    */
   public record Budget(
       String kind,
       double share,
       double updatesPerSecond,
       double updatesPerStep,
-      @JsonProperty("step_ms") long stepMs)
+      @JsonProperty("step_ms") long stepMs,
+      double initialUpdates)
       implements Serializable {
 
     private static final long serialVersionUID = 1L;
@@ -227,6 +229,9 @@ public record TableConfig(
               updatesPerStep > 0,
               "budget.updates_per_step is " + updatesPerStep + "; it must be positive");
           problems.requireAtLeast(stepMs, 1, "budget.step_ms");
+          problems.require(
+              initialUpdates >= 0,
+              "budget.initial_updates is " + initialUpdates + "; it must be at least 0");
         }
         default ->
             problems.require(

@@ -17,6 +17,9 @@ import java.util.List;
  *   | scalar and vector: n x d x f64; json: n x (u32 length, UTF-8)
  * </pre>
  *
+ * <p>Where the vectors of a window differ in length, d is the longest and the others end in NaN: a
+ * malformed event spoils its own key's window and never the framing of its neighbours.
+ *
  * <p>Not thread-safe; reused from batch to batch.
  */
 public final class ComputeRequestEncoder {
@@ -26,10 +29,10 @@ public final class ComputeRequestEncoder {
 
   private static final int COUNT_OFFSET = 1;
   private static final int INITIAL_CAPACITY = 1 << 16;
+  private static final int CAPACITY_MAX = Integer.MAX_VALUE - 8;
 
   private final ValueKind kind;
-  private ByteBuffer buffer =
-      ByteBuffer.allocate(INITIAL_CAPACITY).order(ByteOrder.LITTLE_ENDIAN);
+  private ByteBuffer buffer = ByteBuffer.allocate(INITIAL_CAPACITY).order(ByteOrder.LITTLE_ENDIAN);
   private int count;
 
   /** An encoder for windows whose events have this kind of value. */
@@ -50,6 +53,11 @@ public final class ComputeRequestEncoder {
     return count;
   }
 
+  /** Size of the batch so far. */
+  public int bytes() {
+    return buffer.position();
+  }
+
   /**
    * Adds a window.
    *
@@ -59,19 +67,20 @@ public final class ComputeRequestEncoder {
   public void add(ComputeContext context, List<byte[]> entries, int valueOffset) {
     byte[] contextBytes = context.encode();
     byte[] key = context.key().getBytes(StandardCharsets.UTF_8);
-    int valueBytes = 0;
+    int longest = 0;
+    long bytes = 64L + contextBytes.length + key.length + (long) entries.size() * Long.BYTES;
     for (byte[] entry : entries) {
-      valueBytes += entry.length - valueOffset + Integer.BYTES;
+      longest = Math.max(longest, entry.length - valueOffset);
+      bytes += entry.length - valueOffset + Integer.BYTES;
     }
-    ensure(64 + contextBytes.length + key.length + entries.size() * Long.BYTES + valueBytes);
+    ensure(
+        context.key(), kind == ValueKind.VECTOR ? bytes + (long) longest * entries.size() : bytes);
     buffer.putInt(contextBytes.length).put(contextBytes);
     buffer.putShort((short) key.length).put(key);
     buffer.putLong(context.eventTimeMs());
     buffer.put((byte) kind.ordinal());
     buffer.putInt(entries.size());
-    int dimensions =
-        kind == ValueKind.VECTOR ? (entries.get(0).length - valueOffset) / Double.BYTES : 1;
-    buffer.putInt(dimensions);
+    buffer.putInt(kind == ValueKind.VECTOR ? longest / Double.BYTES : 1);
     for (byte[] entry : entries) {
       buffer.put(entry, 0, Long.BYTES);
     }
@@ -81,6 +90,11 @@ public final class ComputeRequestEncoder {
         buffer.putInt(length);
       }
       buffer.put(entry, valueOffset, length);
+      if (kind == ValueKind.VECTOR) {
+        for (int missing = longest - length; missing > 0; missing -= Double.BYTES) {
+          buffer.putDouble(Double.NaN);
+        }
+      }
     }
     count++;
   }
@@ -91,12 +105,22 @@ public final class ComputeRequestEncoder {
     return Arrays.copyOf(buffer.array(), buffer.position());
   }
 
-  private void ensure(int bytes) {
+  private void ensure(String key, long bytes) {
     if (buffer.remaining() >= bytes) {
       return;
     }
-    int capacity = Math.max(buffer.capacity() * 2, buffer.position() + bytes);
-    ByteBuffer larger = ByteBuffer.allocate(capacity).order(ByteOrder.LITTLE_ENDIAN);
+    long needed = buffer.position() + bytes;
+    if (needed > CAPACITY_MAX) {
+      throw new IllegalStateException(
+          "the window of key '"
+              + key
+              + "' takes "
+              + bytes
+              + " bytes, more than one array holds; shorten the table's window or its"
+              + " max_event_bytes");
+    }
+    long capacity = Math.min(CAPACITY_MAX, Math.max(buffer.capacity() * 2L, needed));
+    ByteBuffer larger = ByteBuffer.allocate((int) capacity).order(ByteOrder.LITTLE_ENDIAN);
     buffer.flip();
     larger.put(buffer);
     buffer = larger;

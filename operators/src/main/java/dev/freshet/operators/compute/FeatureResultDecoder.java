@@ -54,6 +54,13 @@ final class FeatureResultDecoder extends AbstractStreamOperator<FeatureChange>
   }
 
   @Override
+  public void close() throws Exception {
+    // Beside the scheduler's removal: its open may fail before it has asked for the board.
+    ComputeOutcomes.remove(TaskIds.of(getContainingTask().getEnvironment(), table));
+    super.close();
+  }
+
+  @Override
   public void processElement(StreamRecord<byte[]> element) throws IOException {
     long now = getProcessingTimeService().getCurrentProcessingTime();
     for (ComputeResult result : ComputeResult.decodeAll(element.getValue())) {

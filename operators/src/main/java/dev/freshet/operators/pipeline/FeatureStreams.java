@@ -1,11 +1,12 @@
 package dev.freshet.operators.pipeline;
 
+import dev.freshet.connectors.format.AvroRecordTypeInfo;
+import dev.freshet.connectors.format.TableConfig;
 import dev.freshet.connectors.record.Event;
 import dev.freshet.connectors.record.Feedback;
 import dev.freshet.operators.compute.FeatureResultDecoderFactory;
 import dev.freshet.operators.scheduling.FeatureMaintenanceOperatorFactory;
 import dev.freshet.operators.scheduling.MaintenanceSettings;
-import dev.freshet.operators.scheduling.MaintenanceSettingsParser;
 import dev.freshet.schemas.DeadLetter;
 import dev.freshet.schemas.FeatureChange;
 import org.apache.flink.api.common.typeinfo.PrimitiveArrayTypeInfo;
@@ -27,7 +28,7 @@ public final class FeatureStreams {
    */
   public static DataStream<byte[]> maintain(
       DataStream<Event> events, DataStream<Feedback> feedback, String tableJson) {
-    MaintenanceSettings settings = MaintenanceSettingsParser.parse(tableJson);
+    MaintenanceSettings settings = MaintenanceSettings.of(TableConfig.parse(tableJson));
     return events
         .keyBy(Event::key, Types.STRING)
         .connect(feedback.keyBy(Feedback::key, Types.STRING))
@@ -44,14 +45,14 @@ public final class FeatureStreams {
    * @param results batches of results in the format that {@code ComputeResult} reads
    */
   public static Results decode(DataStream<byte[]> results, String tableJson) {
-    String table = MaintenanceSettingsParser.parse(tableJson).table();
+    String table = TableConfig.parse(tableJson).table();
     OutputTag<DeadLetter> deadLetters =
-        new OutputTag<>("failed-computations", AvroTypes.DEAD_LETTER);
+        new OutputTag<>("failed-computations", AvroRecordTypeInfo.DEAD_LETTER);
     SingleOutputStreamOperator<FeatureChange> changes =
         results
             .transform(
                 "Decode features of " + table,
-                AvroTypes.FEATURE_CHANGE,
+                AvroRecordTypeInfo.FEATURE_CHANGE,
                 new FeatureResultDecoderFactory(table, deadLetters))
             .uid("feature-result-decoder");
     return new Results(changes, changes.getSideOutput(deadLetters));

@@ -47,6 +47,7 @@ final class ComputeLoop {
   /** Tells that a key may be eligible. */
   void wake() {
     if (!armed) {
+      armed = true;
       arm(0);
     }
   }
@@ -56,9 +57,9 @@ final class ComputeLoop {
     inputSinceTick = true;
   }
 
+  /** Stays armed while it computes: keys that become eligible then must not arm a second timer. */
   private void tick(long ignored) throws Exception {
-    armed = false;
-    long now = System.nanoTime();
+    long now = nanos();
     boolean inputIsComing = inputSinceTick;
     inputSinceTick = false;
     if (inputIsComing && now < sliceEndNanos) {
@@ -75,19 +76,24 @@ final class ComputeLoop {
 
   private void run(int permits, long startNanos) throws Exception {
     Batch batch = step.compute(permits);
-    long end = System.nanoTime();
+    long end = nanos();
     long elapsed = end - startNanos;
     // Waiting for the store is not computing; where the function's own time is known, it counts.
     budget.spend(batch.keys(), batch.computeNanos() > 0 ? batch.computeNanos() : elapsed, end);
     long slice = (long) (elapsed * SLICE_SHARE);
     sliceEndNanos = end + Math.max(MIN_SLICE_NANOS, Math.min(MAX_SLICE_NANOS, slice));
-    if (!batch.exhausted()) {
+    if (batch.exhausted()) {
+      armed = false;
+    } else {
       arm(Math.max(0, budget.nextPermitNanos(end) - end));
     }
   }
 
+  private long nanos() {
+    return time.getClock().relativeTimeNanos();
+  }
+
   private void arm(long delayNanos) {
-    armed = true;
     long delayMs = (delayNanos + NANOS_PER_MS - 1) / NANOS_PER_MS;
     time.registerTimer(time.getCurrentProcessingTime() + delayMs, this::tick);
   }

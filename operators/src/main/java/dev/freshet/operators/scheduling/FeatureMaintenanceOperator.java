@@ -12,11 +12,8 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.apache.flink.api.common.state.ListState;
 import org.apache.flink.api.common.state.ListStateDescriptor;
-import org.apache.flink.api.common.state.MapState;
-import org.apache.flink.api.common.state.MapStateDescriptor;
 import org.apache.flink.api.common.state.ValueState;
 import org.apache.flink.api.common.state.ValueStateDescriptor;
-import org.apache.flink.api.common.typeutils.base.ListSerializer;
 import org.apache.flink.api.common.typeutils.base.LongSerializer;
 import org.apache.flink.api.common.typeutils.base.array.BytePrimitiveArraySerializer;
 import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
@@ -46,10 +43,10 @@ import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
  * batch, and the {@link ComputeOutcomes} board tells how it ended. A computation whose outcome is
  * not known at a checkpoint is pending again after a restore.
  *
- * <p>With a budget on the wall clock, the loop runs on processing-time timers: compute a batch, take
- * in what has arrived for a short slice, choose again. With a budget for each step of event time,
- * choices are made as the watermark passes the step's end, on what carries a time up to it; the
- * same input then makes the same choices with the same versions.
+ * <p>With a budget on the wall clock, the loop runs on processing-time timers: compute a batch,
+ * take in what has arrived for a short slice, choose again. With a budget for each step of event
+ * time, choices are made as the watermark passes the step's end, on what carries a time up to it;
+ * the same input then makes the same choices with the same versions.
  */
 final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     implements TwoInputStreamOperator<Event, Feedback, byte[]>, Triggerable<String, VoidNamespace> {
@@ -65,16 +62,20 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
   /** Feedback may be ahead of this clock by so much, e.g. after a failover to a slower clock. */
   private static final long MAX_CLOCK_SKEW_MICROS = 60_000_000;
 
+  /** Limit of a batch's size, so that many keys with large windows do not end in one array. */
+  private static final int BATCH_BYTES_MAX = 16 << 20;
+
   private final MaintenanceSettings settings;
 
   private transient ValueState<KeyRecord> records;
-  private transient MapState<Long, List<EarlyInput>> earlyInputs;
+  private transient ListStateDescriptor<EarlyInput> earlyInputs;
   private transient ListState<StepProgress> progress;
   private transient List<StepProgress> restoredProgress;
   private transient KeyWindows windows;
   private transient InternalTimerService<VoidNamespace> flinkTimers;
 
   private transient RegretTimerService timers;
+  private transient RegretTimerService resuming;
   private transient VersionClock clock;
   private transient EventTimeSteps steps;
   private transient EventTimeStepBudget stepBudget;
@@ -114,14 +115,10 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
             getPartitionedState(
                 new ListStateDescriptor<>(WINDOW_STATE, BytePrimitiveArraySerializer.INSTANCE)),
             settings.window());
-    earlyInputs =
-        getPartitionedState(
-            new MapStateDescriptor<>(
-                EARLY_STATE,
-                LongSerializer.INSTANCE,
-                new ListSerializer<>(new EarlyInput.Serializer())));
+    earlyInputs = new ListStateDescriptor<>(EARLY_STATE, new EarlyInput.Serializer());
     flinkTimers = getInternalTimerService(TIMERS, VoidNamespaceSerializer.INSTANCE, this);
     timers = new RegretTimerService();
+    resuming = new RegretTimerService();
     clock = new VersionClock(maxParallelism());
     metrics = new MaintenanceMetrics(getMetricGroup(), settings.table(), timers);
     bundles = new BundleSizer(settings.bundleTargetMs(), settings.bundleMaxKeys());
@@ -158,32 +155,42 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
       setCurrentKey(key);
       KeyRecord record = records.value();
       clock.observe(keyGroup(key), record.lastChosenTimestamp);
-      record.loseComputation();
-      records.update(record);
+      if (record.loseComputation()) {
+        records.update(record);
+      }
+      if (record.retryAt > now()) {
+        // Flink may have written its timers before the outcome came that set this one.
+        wakeUp(record.retryAt);
+      }
       metrics.keyAdded();
       metrics.regretChanged(record.regret);
       reschedule(key, record);
+    }
+    if (steps != null) {
+      flinkTimers.forEachEventTimeTimer((ignored, at) -> steps.expect(steps.stepEnd(at)));
     }
   }
 
   @Override
   public void processElement1(StreamRecord<Event> element) throws Exception {
     Event event = element.getValue();
+    inputTaken();
     KeyRecord record = currentRecord();
     switch (windows.add(record, event, windowFloor(record))) {
       case DUPLICATE -> metrics.eventsDuplicate.inc();
       case TOO_LATE -> metrics.eventsTooLate.inc();
-      case PENDING -> {
-        if (isEarly(event.timestampMs())) {
-          keepEarly(EarlyInput.ofEvent(event.timestampMs()));
-        } else {
-          record.eventPending(event.timestampMs());
-        }
-      }
+      case PENDING -> eventPending(event, record);
+    }
+  }
+
+  private void eventPending(Event event, KeyRecord record) throws Exception {
+    if (isEarly(event.timestampMs())) {
+      keepEarly(EarlyInput.ofEvent(event.timestampMs()));
+    } else {
+      record.eventPending(event.timestampMs());
     }
     records.update(record);
     reschedule(event.key(), record);
-    inputTaken();
   }
 
   @Override
@@ -200,9 +207,10 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
       metrics.feedbackDropped.inc();
       return;
     }
-    applyFeedback(feedback.key(), record, feedback.version(), feedback.error());
-    records.update(record);
-    reschedule(feedback.key(), record);
+    if (applyFeedback(feedback.key(), record, feedback.version(), feedback.error())) {
+      records.update(record);
+      reschedule(feedback.key(), record);
+    }
   }
 
   @Override
@@ -217,16 +225,13 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
   public void onEventTime(InternalTimer<String, VoidNamespace> timer) throws Exception {
     String key = timer.getKey();
     KeyRecord record = records.value();
-    List<EarlyInput> inputs = earlyInputs.get(timer.getTimestamp());
-    if (inputs != null) {
-      earlyInputs.remove(timer.getTimestamp());
-    }
+    List<EarlyInput> inputs = takeEarly(timer.getTimestamp());
     if (record == null) {
-      metrics.feedbackDropped.inc(inputs == null ? 0 : inputs.size());
+      metrics.feedbackDropped.inc(inputs.size());
       return;
     }
-    if (inputs != null) {
-      inputs.stream().sorted(EarlyInput.ORDER).forEach(input -> applyEarly(key, record, input));
+    if (!inputs.isEmpty()) {
+      inputs.forEach(input -> applyEarly(key, record, input));
       records.update(record);
     }
     reschedule(key, record, timer.getTimestamp());
@@ -241,8 +246,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
   public void snapshotState(StateSnapshotContext context) throws Exception {
     super.snapshotState(context);
     takeOutcomes();
-    progress.update(
-        steps == null ? List.of() : List.of(steps.snapshot(subtask(), parallelism())));
+    progress.update(steps == null ? List.of() : List.of(steps.snapshot(subtask(), parallelism())));
   }
 
   @Override
@@ -277,14 +281,19 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
   }
 
   /**
-   * Chooses up to so many keys and hands their windows on in one batch.
+   * Chooses up to so many keys and hands their windows on in one batch. The choices are those that
+   * would be made one by one: the batch ends where a key in it would be chosen again.
    *
    * @param horizon events after this time are not known yet
    * @return how many were chosen
    */
   private int compute(int maxKeys, long horizon, long physicalMicros) throws Exception {
     encoder.clear();
-    while (encoder.count() < maxKeys && !timers.isEmpty()) {
+    resuming.clear();
+    while (encoder.count() < maxKeys
+        && encoder.bytes() < BATCH_BYTES_MAX
+        && !timers.isEmpty()
+        && !resuming.firesBefore(timers)) {
       choose(timers.poll(), horizon, physicalMicros);
     }
     int chosen = encoder.count();
@@ -301,30 +310,35 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     setCurrentKey(key);
     KeyRecord record = records.value();
     RawWindow window = windows.read();
+    int known = window.countThrough(horizon);
     long asOf = nextAsOf(record, horizon);
-    List<byte[]> points = windows.asOf(window, asOf);
     int through = window.countThrough(asOf);
-    long stillPending =
-        consumesOldest() ? Math.max(0, window.countThrough(horizon) - through) : 0;
+    List<byte[]> points = windows.asOf(window, asOf);
+    while (points.size() < settings.minPoints() && through < known) {
+      // Too little data for a value as of this event: on to the next.
+      asOf = RawWindow.timestamp(window.entries().get(through));
+      through = window.countThrough(asOf);
+      points = windows.asOf(window, asOf);
+    }
     if (points.size() < settings.minPoints()) {
-      // Too little data for a value: the next event makes the key pending again.
-      record.pending = 0;
-      record.oldestPending = Long.MAX_VALUE;
-      records.update(record);
+      // Its data stays pending; the next event schedules the key again.
       return;
     }
+    long stillPending = known - through;
     long oldestStillPending =
         stillPending > 0 ? RawWindow.timestamp(window.entries().get(through)) : Long.MAX_VALUE;
     double regret = record.regret;
     long timestamp = clock.next(keyGroup(key), physicalMicros);
-    record.startComputation(timestamp, asOf, stillPending, oldestStillPending);
-    metrics.regretChanged(-regret);
     long eventTime = RawWindow.timestamp(points.get(points.size() - 1));
+    record.startComputation(timestamp, eventTime, stillPending, oldestStillPending);
+    if (stillPending > 0) {
+      resuming.schedule(key, settings.policy().priority(record));
+    }
     encoder.add(
         new ComputeContext(key, new Version(timestamp, settings.origin()), eventTime, regret),
         points,
         RawWindow.VALUE_OFFSET);
-    windows.trim(record, window, asOf);
+    windows.trim(record, window, eventTime);
     records.update(record);
   }
 
@@ -343,11 +357,11 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
       return;
     }
     if (outcome.succeeded()) {
+      metrics.regretChanged(-record.regret);
       record.completeComputation(outcome.version().origin());
     } else {
       metrics.updatesFailed.inc();
       record.failComputation(now() + backoff.delayMs(record.failures));
-      metrics.regretChanged(record.regret);
       wakeUp(record.retryAt);
     }
     records.update(record);
@@ -376,16 +390,18 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     }
   }
 
-  private void applyFeedback(String key, KeyRecord record, Version version, double error) {
+  /** Adds feedback on the current version to the record; other feedback is dropped. */
+  private boolean applyFeedback(String key, KeyRecord record, Version version, double error) {
     if (record.isInFlight() || !record.hasValue() || !version.equals(record.version())) {
       metrics.feedbackDropped.inc();
       followClock(key, version);
-      return;
+      return false;
     }
     double before = record.regret;
     record.feedback(error);
     metrics.feedbackUsed.inc();
     metrics.regretChanged(record.regret - before);
+    return true;
   }
 
   /**
@@ -443,14 +459,27 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
 
   private void keepEarly(EarlyInput input) throws Exception {
     long stepEnd = steps.stepEnd(input.timestampMs());
-    List<EarlyInput> inputs = earlyInputs.get(stepEnd);
-    if (inputs == null) {
-      inputs = new ArrayList<>();
-      flinkTimers.registerEventTimeTimer(VoidNamespace.INSTANCE, stepEnd);
-      steps.expect(stepEnd);
+    earlyInputs(stepEnd).add(input);
+    flinkTimers.registerEventTimeTimer(VoidNamespace.INSTANCE, stepEnd);
+    steps.expect(stepEnd);
+  }
+
+  /** What the current key kept for the step, in order of application. */
+  private List<EarlyInput> takeEarly(long stepEnd) throws Exception {
+    ListState<EarlyInput> state = earlyInputs(stepEnd);
+    Iterable<EarlyInput> kept = state.get();
+    List<EarlyInput> inputs = new ArrayList<>();
+    if (kept != null) {
+      kept.forEach(inputs::add);
+      state.clear();
     }
-    inputs.add(input);
-    earlyInputs.put(stepEnd, inputs);
+    inputs.sort(EarlyInput.ORDER);
+    return inputs;
+  }
+
+  /** The list of one step: its own namespace, so that input is appended without reading. */
+  private ListState<EarlyInput> earlyInputs(long stepEnd) throws Exception {
+    return getPartitionedState(stepEnd, LongSerializer.INSTANCE, earlyInputs);
   }
 
   private void inputTaken() {
@@ -465,14 +494,14 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
 
   /** The time as of which a choice computes the key. */
   private long nextAsOf(KeyRecord record, long horizon) {
-    if (consumesOldest()) {
-      return Math.max(record.asOf, record.oldestPending);
-    }
-    return Math.min(record.newest, horizon);
+    return consumesOldest() ? Math.max(record.asOf, record.oldestPending) : horizon;
   }
 
-  /** No window of the key as of an earlier time will be read any more. */
+  /** The windows of the key that will be read are as of this time or later. */
   private long windowFloor(KeyRecord record) {
+    if (record.isInFlight()) {
+      return record.inFlightAsOf;
+    }
     if (consumesOldest()) {
       return record.pending > 0 ? Math.max(record.asOf, record.oldestPending) : record.asOf;
     }

@@ -33,7 +33,6 @@ public final class KeyRecord {
   long inFlightTimestamp;
   long inFlightAsOf = NO_TIME;
   long inFlightPending;
-  double inFlightRegret;
 
   // Scheduling.
   long lastChosenTimestamp;
@@ -112,59 +111,60 @@ public final class KeyRecord {
   }
 
   /**
-   * Moves the key into computation: its pending data and feedback are cleared (RALF §2.4.3), and
-   * kept aside until the outcome is known.
+   * Moves the key into computation: its pending data is cleared (RALF §2.4.3), and kept aside until
+   * the outcome is known. Feedback is on the version that is still served, so it goes with that.
    */
   void startComputation(long timestamp, long newAsOf, long stillPending, long oldestStillPending) {
     inFlightTimestamp = timestamp;
     inFlightAsOf = newAsOf;
     inFlightPending = pending - stillPending;
-    inFlightRegret = regret;
     lastChosenTimestamp = timestamp;
     pending = stillPending;
     oldestPending = stillPending == 0 ? Long.MAX_VALUE : oldestStillPending;
-    regret = 0;
-    errors = 0;
-    queries = 0;
   }
 
-  /** The computation's value went on to the store: it is the current version now. */
+  /** The computation's value went on to the store: it is the current version, without feedback. */
   void completeComputation(int origin) {
     versionTimestamp = inFlightTimestamp;
     versionOrigin = origin;
     asOf = inFlightAsOf;
     updates++;
+    regret = 0;
+    errors = 0;
+    queries = 0;
     failures = 0;
     retryAt = NO_TIME;
     clearInFlight();
   }
 
   /**
-   * The computation failed: the last good value and its regret stay. Its data is not pending again,
-   * so that one bad event costs one computation; new data makes the key eligible again.
+   * The computation failed: the last good value and its feedback stay. Its data is not pending
+   * again, so that one bad event costs one computation; new data makes the key eligible again.
    */
   void failComputation(long notBefore) {
-    regret += inFlightRegret;
     failures++;
     retryAt = notBefore;
     clearInFlight();
   }
 
-  /** The computation was lost with a failure of the job: the key is pending as before it. */
-  void loseComputation() {
+  /**
+   * A computation under way was lost with a failure of the job: the key is pending as before it.
+   *
+   * @return whether there was one
+   */
+  boolean loseComputation() {
     if (!isInFlight()) {
-      return;
+      return false;
     }
     pending += inFlightPending;
     oldestPending = Math.min(oldestPending, inFlightAsOf);
-    regret += inFlightRegret;
     clearInFlight();
+    return true;
   }
 
   private void clearInFlight() {
     inFlightTimestamp = 0;
     inFlightAsOf = NO_TIME;
     inFlightPending = 0;
-    inFlightRegret = 0;
   }
 }

@@ -31,7 +31,6 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     target.writeLong(record.inFlightTimestamp);
     target.writeLong(record.inFlightAsOf);
     target.writeLong(record.inFlightPending);
-    target.writeDouble(record.inFlightRegret);
     target.writeLong(record.lastChosenTimestamp);
     target.writeInt(record.failures);
     target.writeLong(record.retryAt);
@@ -65,7 +64,6 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     record.inFlightTimestamp = source.readLong();
     record.inFlightAsOf = source.readLong();
     record.inFlightPending = source.readLong();
-    record.inFlightRegret = source.readDouble();
     record.lastChosenTimestamp = source.readLong();
     record.failures = source.readInt();
     record.retryAt = source.readLong();
@@ -91,7 +89,6 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     copy.inFlightTimestamp = from.inFlightTimestamp;
     copy.inFlightAsOf = from.inFlightAsOf;
     copy.inFlightPending = from.inFlightPending;
-    copy.inFlightRegret = from.inFlightRegret;
     copy.lastChosenTimestamp = from.lastChosenTimestamp;
     copy.failures = from.failures;
     copy.retryAt = from.retryAt;

@@ -39,7 +39,7 @@ final class KeyWindows {
   /**
    * Takes in an event of the current key.
    *
-   * @param floor no window as of an earlier time will ever be read again
+   * @param floor the windows that will be read are as of this time or later
    */
   Arrival add(KeyRecord record, Event event, long floor) throws Exception {
     byte[] entry = RawWindow.encode(event);
@@ -69,13 +69,16 @@ final class KeyWindows {
   /** The window as of a time, in order of event time; a view into the list that was read. */
   List<byte[]> asOf(RawWindow window, long asOf) {
     int through = window.countThrough(asOf);
-    return window.entries().subList(extent.firstIndex(window, through, asOf), through);
+    return window.entries().subList(extent.firstIndex(window, through), through);
   }
 
   /** Drops what no window as of the floor or later can hold, when it is worth a write. */
   void trim(KeyRecord record, RawWindow window, long floor) throws Exception {
-    int through = window.countThrough(floor);
-    int first = extent.firstIndex(window, through, floor);
+    int first = extent.firstIndex(window, window.countThrough(floor));
+    if (first > 0) {
+      // Events of one millisecond stay together, so that the mark below tells exactly what is gone.
+      first = window.countThrough(RawWindow.timestamp(window.entries().get(first)) - 1);
+    }
     int kept = window.size() - first;
     record.trimAt = Math.max(TRIM_MIN_ENTRIES, 2 * kept);
     if (first > kept / 4) {

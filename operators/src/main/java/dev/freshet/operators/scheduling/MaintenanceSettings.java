@@ -1,5 +1,6 @@
 package dev.freshet.operators.scheduling;
 
+import dev.freshet.connectors.format.TableConfig;
 import dev.freshet.connectors.record.ValueKind;
 import java.io.Serializable;
 
@@ -26,4 +27,41 @@ public record MaintenanceSettings(
     BudgetSettings budget,
     long bundleTargetMs,
     int bundleMaxKeys)
-    implements Serializable {}
+    implements Serializable {
+
+  /**
+   * The settings of a table.
+   *
+   * @throws IllegalArgumentException if the policy or the kind of budget is unknown
+   */
+  public static MaintenanceSettings of(TableConfig table) {
+    return new MaintenanceSettings(
+        table.table(),
+        table.origin(),
+        table.source().valueKind(),
+        extent(table.window()),
+        table.minPoints(),
+        SchedulingPolicies.create(table.policy(), table.defaultRegret(), table.maxRegret()),
+        budget(table.budget()),
+        table.bundleTargetMs(),
+        table.bundleMaxKeys());
+  }
+
+  private static WindowExtent extent(TableConfig.Window window) {
+    return window.points() != null
+        ? WindowExtent.ofPoints(window.points())
+        : WindowExtent.ofDuration(window.durationMs());
+  }
+
+  private static BudgetSettings budget(TableConfig.Budget budget) {
+    return switch (budget.kind()) {
+      case TableConfig.Budget.TIME_SHARE -> new BudgetSettings.TimeShare(budget.share());
+      case TableConfig.Budget.RATE -> new BudgetSettings.Rate(budget.updatesPerSecond());
+      case TableConfig.Budget.EVENT_TIME_STEP ->
+          new BudgetSettings.EventTimeStep(
+              budget.updatesPerStep(), budget.stepMs(), budget.initialUpdates());
+      default ->
+          throw new IllegalArgumentException("budget kind '" + budget.kind() + "' is unknown");
+    };
+  }
+}

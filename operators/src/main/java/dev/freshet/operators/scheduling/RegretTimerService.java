@@ -112,6 +112,18 @@ public final class RegretTimerService {
     return size == 0;
   }
 
+  /** Whether this service's first key fires before the other's first. */
+  boolean firesBefore(RegretTimerService other) {
+    return size > 0 && (other.size == 0 || heap[0].firesBefore(other.heap[0]));
+  }
+
+  /** Takes all keys out. */
+  void clear() {
+    timers.clear();
+    Arrays.fill(heap, 0, size, null);
+    size = 0;
+  }
+
   private void insert(String key, double priority) {
     if (size == heap.length) {
       heap = Arrays.copyOf(heap, size * 2);

@@ -9,7 +9,9 @@ public interface SchedulingPolicy extends Serializable {
   enum Consumption {
     /** All of them: the value is computed on all data up to now. */
     ALL_PENDING,
-    /** The oldest: the value is computed as of that event, as a stream processor without us does. */
+    /**
+     * The oldest: the value is computed as of that event, as a stream processor without us does.
+     */
     OLDEST_PENDING
   }
 

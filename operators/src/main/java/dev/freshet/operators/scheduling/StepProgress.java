@@ -15,17 +15,9 @@ import org.apache.flink.core.memory.DataOutputView;
  * @param subtask index of the subtask, 0-based
  * @param parallelism number of subtasks when this was written
  * @param lastDecided end of the last step that was decided, epoch milliseconds
- * @param firstInput end of the earliest step with input
- * @param lastInput end of the latest step with input
  * @param credit budget left, in updates
  */
-record StepProgress(
-    int subtask,
-    int parallelism,
-    long lastDecided,
-    long firstInput,
-    long lastInput,
-    double credit) {
+record StepProgress(int subtask, int parallelism, long lastDecided, double credit) {
 
   /** No step yet. */
   static final long NONE = Long.MIN_VALUE;
@@ -39,20 +31,15 @@ record StepProgress(
    */
   static StepProgress restore(List<StepProgress> all, int subtask, int parallelism) {
     long lastDecided = NONE;
-    long firstInput = Long.MAX_VALUE;
-    long lastInput = NONE;
     double credit = 0;
     for (StepProgress progress : all) {
       if (progress.parallelism == parallelism && progress.subtask == subtask) {
         return progress;
       }
       lastDecided = Math.max(lastDecided, progress.lastDecided);
-      firstInput = Math.min(firstInput, progress.firstInput);
-      lastInput = Math.max(lastInput, progress.lastInput);
       credit += progress.credit;
     }
-    return new StepProgress(
-        subtask, parallelism, lastDecided, firstInput, lastInput, credit / parallelism);
+    return new StepProgress(subtask, parallelism, lastDecided, credit / parallelism);
   }
 
   /** Serializer of {@link StepProgress}. */
@@ -65,20 +52,13 @@ record StepProgress(
       target.writeInt(progress.subtask);
       target.writeInt(progress.parallelism);
       target.writeLong(progress.lastDecided);
-      target.writeLong(progress.firstInput);
-      target.writeLong(progress.lastInput);
       target.writeDouble(progress.credit);
     }
 
     @Override
     public StepProgress deserialize(DataInputView source) throws IOException {
       return new StepProgress(
-          source.readInt(),
-          source.readInt(),
-          source.readLong(),
-          source.readLong(),
-          source.readLong(),
-          source.readDouble());
+          source.readInt(), source.readInt(), source.readLong(), source.readDouble());
     }
 
     @Override

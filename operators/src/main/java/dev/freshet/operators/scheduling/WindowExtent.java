@@ -21,11 +21,26 @@ public record WindowExtent(int points, long durationMs) implements Serializable 
     }
   }
 
-  /** Index of the first entry in the window as of a time, given the entries through that time. */
-  int firstIndex(RawWindow window, int through, long asOf) {
-    if (points > 0) {
+  /** A window of this many newest points. */
+  public static WindowExtent ofPoints(int points) {
+    return new WindowExtent(points, 0);
+  }
+
+  /** A window of this length, milliseconds of event time. */
+  public static WindowExtent ofDuration(long durationMs) {
+    return new WindowExtent(0, durationMs);
+  }
+
+  /**
+   * Index of the first entry in the window that ends with the through-th entry. A duration reaches
+   * back from that entry and not from a clock, so that a window does not depend on when it is read.
+   *
+   * @param through number of entries up to the window's end
+   */
+  int firstIndex(RawWindow window, int through) {
+    if (points > 0 || through == 0) {
       return Math.max(0, through - points);
     }
-    return Math.min(through, window.countThrough(asOf - durationMs));
+    return window.countThrough(RawWindow.timestamp(window.entries().get(through - 1)) - durationMs);
   }
 }
