@@ -322,6 +322,9 @@ class FlinkCluster:
 
     def _network_settings(self) -> dict[str, str | int]:
         return {
+            # A TaskManager that is up before the JobManager would wait 10 s for its next try.
+            "cluster.registration.error-delay": "300 ms",
+            "cluster.registration.refused-registration-delay": "300 ms",
             "jobmanager.bind-host": LOOPBACK,
             "jobmanager.rpc.address": LOOPBACK,
             "jobmanager.rpc.port": self.rpc_port,

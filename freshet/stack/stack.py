@@ -81,6 +81,7 @@ class Stack:
         self.redis: dict[str, RedisServer] = {}
         self._kafka: KafkaBroker | None = None
         self._flink: FlinkCluster | None = None
+        self._watchdog: ServerProcess | None = None
         ports = PortPicker()
         self._describe_servers([ports.pick() for _ in range(4 + len(self.options.regions))])
 
@@ -151,7 +152,7 @@ class Stack:
         # First of all, so that nothing can be left behind.
         owner = ProcessIdentity.of(os.getpid())
         assert owner is not None, "this process runs"
-        start_process(
+        self._watchdog = start_process(
             "stack watchdog",
             [
                 sys.executable,
@@ -315,6 +316,7 @@ class Stack:
             owned.append(self._kafka.process)
         if self._flink is not None:
             owned.extend(self._flink.processes())
+        owned.append(self._watchdog)
         return [process for process in owned if process is not None]
 
     def _state(self) -> dict[str, Any]:
@@ -347,7 +349,7 @@ class Stack:
         stack.options = _options_from_state(state["options"])
         stack.id = state["id"]
         stack.logs = stack.directory / "logs"
-        stack.redis, stack._kafka, stack._flink = {}, None, None
+        stack.redis, stack._kafka, stack._flink, stack._watchdog = {}, None, None, None
         stack._describe_servers(state["ports"])
         for region, process in state["redis"].items():
             stack.redis[region].process = _process_from_state(process)
