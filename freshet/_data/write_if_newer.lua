@@ -1,0 +1,1 @@
+../../connectors/src/main/resources/write_if_newer.lua

@@ -1,0 +1,188 @@
+"""Avro single-object encoding of the records in ``schemas/``, and feature values as Avro trees.
+
+A single object is ``C3 01``, the CRC-64-AVRO fingerprint of its schema (8 bytes, little-endian) and
+the binary body, so that a reader finds the schema without a registry.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from functools import cache
+from typing import Any
+
+import fastavro
+import fastavro.schema
+import numpy as np
+
+from freshet.resources import schema_path
+
+SCHEMA_NAMES = ("FeatureValue", "FeatureChange", "DeadLetter", "Progress")
+"""Every record that a topic or the online store carries."""
+
+MAGIC = b"\xc3\x01"
+HEADER_BYTES = 10
+MAX_DEPTH = 64
+"""Deepest nesting of a feature value."""
+
+_INT64 = range(-(2**63), 2**63)
+
+FeatureTree = None | bool | int | float | str | bytes | list[Any] | dict[str, Any]
+"""A feature value that is no float32 vector: any JSON-like tree, with bytes."""
+
+
+class AvroError(ValueError):
+    """Bytes that are no single object of ours, or a value that no schema of ours can carry."""
+
+
+@cache
+def load_schema(name: str) -> Any:
+    """The parsed schema of a record in ``schemas/``."""
+    return fastavro.parse_schema(json.loads(schema_path(name).read_text(encoding="utf-8")))
+
+
+@cache
+def fingerprint(name: str) -> bytes:
+    """CRC-64-AVRO fingerprint of a record's schema, 8 bytes, little-endian."""
+    canonical = fastavro.schema.to_parsing_canonical_form(load_schema(name))
+    return bytes.fromhex(fastavro.schema.fingerprint(canonical, "CRC-64-AVRO"))
+
+
+@cache
+def _names_by_fingerprint() -> dict[bytes, str]:
+    return {fingerprint(name): name for name in SCHEMA_NAMES}
+
+
+def encode(name: str, record: dict[str, Any]) -> bytes:
+    """Encodes a record as a single object.
+
+    Raises:
+        AvroError: the record does not fit its schema.
+    """
+    body = io.BytesIO()
+    body.write(MAGIC + fingerprint(name))
+    try:
+        fastavro.schemaless_writer(body, load_schema(name), record)
+    except (ValueError, TypeError, OverflowError, AttributeError) as e:
+        raise AvroError(f"the record does not fit the schema {name}: {e}") from e
+    return body.getvalue()
+
+
+def decode(data: bytes | memoryview) -> tuple[str, dict[str, Any]]:
+    """Decodes a single object of any record in ``schemas/``.
+
+    Returns:
+        The name of its schema and the record.
+
+    Raises:
+        AvroError: not a single object, of an unknown schema, or cut short.
+    """
+    data = bytes(data)
+    if len(data) < HEADER_BYTES or data[:2] != MAGIC:
+        raise AvroError(
+            f"{len(data)} bytes that start with {data[:2].hex() or 'nothing'} are no Avro single "
+            "object, which starts with c301 and a fingerprint of 8 bytes"
+        )
+    name = _names_by_fingerprint().get(data[2:HEADER_BYTES])
+    if name is None:
+        raise AvroError(
+            f"no schema has the fingerprint {data[2:HEADER_BYTES].hex()}; the writer is of another "
+            "release, add its schema to schemas/"
+        )
+    body = io.BytesIO(data)
+    body.seek(HEADER_BYTES)
+    try:
+        record: Any = fastavro.schemaless_reader(body, load_schema(name), None)
+    except (EOFError, ValueError, IndexError, UnicodeDecodeError, StopIteration) as e:
+        raise AvroError(f"a {name} of {len(data)} bytes is damaged: {e!r}") from e
+    return name, record
+
+
+def decode_as(name: str, data: bytes | memoryview) -> dict[str, Any]:
+    """Decodes a single object that must be of the given schema.
+
+    Raises:
+        AvroError: as :func:`decode`, or of another schema.
+    """
+    found, record = decode(data)
+    if found != name:
+        raise AvroError(f"expected a {name}, found a {found}")
+    return record
+
+
+def encode_value(value: object) -> bytes:
+    """Encodes a feature value that is no vector as a single ``FeatureValue``.
+
+    Args:
+        value: None, bool, int (64 bit), finite float, str, bytes, or a list, tuple, array or
+            str-keyed dict of these; numpy scalars count as Python numbers.
+
+    Raises:
+        AvroError: something in it can't be carried; the message says what and where.
+    """
+    return encode("FeatureValue", {"value": _to_tree(value, "value", 0)})
+
+
+def decode_value(data: bytes | memoryview) -> FeatureTree:
+    """Decodes a single ``FeatureValue`` into Python values.
+
+    Raises:
+        AvroError: as :func:`decode_as`.
+    """
+    tree: FeatureTree = _from_tree(decode_as("FeatureValue", data)["value"])
+    return tree
+
+
+def _to_tree(value: object, where: str, depth: int) -> Any:
+    """The value with each union branch named, so that fastavro need not try them one by one."""
+    if depth > MAX_DEPTH:
+        raise AvroError(f"{where} is nested deeper than {MAX_DEPTH}")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return ("boolean", value)
+    if isinstance(value, int):
+        if value not in _INT64:
+            raise AvroError(f"{where} = {value} does not fit 64 bits; return it as text")
+        return ("long", value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise AvroError(f"{where} is {value}, and a feature value must be finite")
+        return ("double", value)
+    if isinstance(value, str):
+        return ("string", value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return ("bytes", bytes(value))
+    if isinstance(value, list | tuple):
+        items = enumerate(value)
+        return (
+            "array",
+            [{"element": {"value": _to_tree(v, f"{where}[{i}]", depth + 1)}} for i, v in items],
+        )
+    if isinstance(value, dict):
+        return ("map", _to_map(value, where, depth))
+    raise AvroError(
+        f"{where} is a {type(value).__name__}; use numbers, text, bytes, lists and dicts of these"
+    )
+
+
+def _to_map(value: dict[Any, Any], where: str, depth: int) -> dict[str, Any]:
+    for key in value:
+        if not isinstance(key, str):
+            raise AvroError(f"{where} has the key {key!r}; the keys of a dict must be text")
+    return {
+        key: {"value": _to_tree(item, f"{where}.{key}", depth + 1)} for key, item in value.items()
+    }
+
+
+def _from_tree(tree: Any) -> Any:
+    if isinstance(tree, list):
+        return [_from_tree(item["element"]["value"]) for item in tree]
+    if isinstance(tree, dict):
+        return {key: _from_tree(item["value"]) for key, item in tree.items()}
+    return tree
