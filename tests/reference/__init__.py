@@ -1,0 +1,1 @@
+"""A model of feature maintenance that is simple enough to be right by reading it."""
