@@ -1,0 +1,75 @@
+package dev.freshet.operators.scheduling;
+
+import dev.freshet.connectors.record.ValueKind;
+
+/** Settings of test tables: a small window, regret-proportional, one update a step of 100 ms. */
+record TestSettings(
+    ValueKind kind,
+    WindowExtent window,
+    int minPoints,
+    SchedulingPolicy policy,
+    BudgetSettings budget,
+    long bundleTargetMs,
+    int bundleMaxKeys) {
+
+  static final int ORIGIN = 7;
+  static final double DEFAULT_REGRET = 1e-6;
+  static final double MAX_REGRET = 1e12;
+  static final long STEP_MS = 100;
+
+  static TestSettings regretPerStep(double updates) {
+    return new TestSettings(
+        ValueKind.SCALAR,
+        WindowExtent.ofPoints(4),
+        1,
+        new RegretProportionalPolicy(DEFAULT_REGRET, MAX_REGRET),
+        perStep(updates),
+        50,
+        16);
+  }
+
+  static BudgetSettings perStep(double updates) {
+    return new BudgetSettings.EventTimeStep(updates, STEP_MS, 0);
+  }
+
+  TestSettings with(ValueKind newKind) {
+    return new TestSettings(
+        newKind, window, minPoints, policy, budget, bundleTargetMs, bundleMaxKeys);
+  }
+
+  TestSettings with(WindowExtent newWindow) {
+    return new TestSettings(
+        kind, newWindow, minPoints, policy, budget, bundleTargetMs, bundleMaxKeys);
+  }
+
+  TestSettings with(SchedulingPolicy newPolicy) {
+    return new TestSettings(
+        kind, window, minPoints, newPolicy, budget, bundleTargetMs, bundleMaxKeys);
+  }
+
+  TestSettings with(BudgetSettings newBudget) {
+    return new TestSettings(
+        kind, window, minPoints, policy, newBudget, bundleTargetMs, bundleMaxKeys);
+  }
+
+  TestSettings minPoints(int points) {
+    return new TestSettings(kind, window, points, policy, budget, bundleTargetMs, bundleMaxKeys);
+  }
+
+  TestSettings bundleMaxKeys(int keys) {
+    return new TestSettings(kind, window, minPoints, policy, budget, bundleTargetMs, keys);
+  }
+
+  MaintenanceSettings build() {
+    return new MaintenanceSettings(
+        "test_table",
+        ORIGIN,
+        kind,
+        window,
+        minPoints,
+        policy,
+        budget,
+        bundleTargetMs,
+        bundleMaxKeys);
+  }
+}
