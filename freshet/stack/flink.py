@@ -148,6 +148,20 @@ class FlinkCluster:
         for name in names:
             self._wait_for_task_manager(name)
 
+    def is_managed(self) -> bool:
+        """Whether the JobManager runs."""
+        return self.job_manager is not None and self.job_manager.is_alive()
+
+    def replace_lost_task_managers(self) -> list[str]:
+        """Starts a TaskManager for each one that has ended by itself; returns their ids.
+
+        Does not wait for them.
+        """
+        lost = [name for name, process in self.task_managers.items() if not process.is_alive()]
+        for name in lost:
+            del self.task_managers[name]
+        return [self._start_task_manager() for _ in lost]
+
     def processes(self) -> list[ServerProcess]:
         """The processes that should run now."""
         job_manager = [] if self.job_manager is None else [self.job_manager]

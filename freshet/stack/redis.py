@@ -131,6 +131,8 @@ class RedisServer:
             "port": str(self.port),
             "dir": str(self._directory),
             "daemonize": "no",
+            # So that `ps` shows how to start it again by hand.
+            "set-proc-title": "no",
             "save": "",
             "appendonly": "yes" if self.options.persistent else "no",
             # Replies follow the write to the file, so a killed process loses nothing it

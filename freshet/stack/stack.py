@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from freshet.stack.flink import FlinkCluster, FlinkOptions
 from freshet.stack.kafka import KafkaBroker, KafkaOptions
 from freshet.stack.ports import PortPicker
 from freshet.stack.processes import (
+    POLL_INTERVAL_S,
     TERMINATE_DEADLINE_S,
     ProcessIdentity,
     ServerProcess,
@@ -37,6 +39,7 @@ from freshet.stack.redis import RedisOptions, RedisServer
 
 _STATE_FILE = "stack.json"
 _LOCK_FILE = "lock"
+_LOCK_DEADLINE_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -192,6 +195,7 @@ class Stack:
             self.save(state_directory)
             try:
                 self._start_servers()
+                self._start_supervisor(state_directory)
                 self.save(state_directory)
                 self.config.write(stack_config_file(state_directory))
             except BaseException:
@@ -244,6 +248,22 @@ class Stack:
             raise StackError(
                 f"{file} is damaged ({error!r}); end the servers that it names and remove it"
             ) from error
+
+    @staticmethod
+    def replace_lost_task_managers(home: Path) -> bool:
+        """Replaces TaskManagers of the stack of this folder that ended; False without a stack.
+
+        Raises:
+            StackError: one could not be started.
+        """
+        with _locked(home):
+            stack = Stack.attach(home)
+            if stack is None:
+                return False
+            if stack._flink is not None and stack._flink.is_managed():
+                if stack._flink.replace_lost_task_managers():
+                    stack.save(home)
+            return True
 
     @staticmethod
     def stop_detached(home: Path | None = None) -> Stack | None:
@@ -302,6 +322,15 @@ class Stack:
         except BaseException as error:
             self._abandon(error)
             raise
+
+    def _start_supervisor(self, home: Path) -> None:
+        if self._flink is not None:
+            start_process(
+                "stack supervisor",
+                [sys.executable, "-m", "freshet.stack.supervisor", str(home)],
+                stack_id=self.id,
+                output=self.logs / "supervisor.out",
+            )
 
     def _abandon(self, error: BaseException) -> None:
         """Ends what a failed start leaves; a failure to do so is told, but hides nothing."""
@@ -403,15 +432,20 @@ def _forget(home: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(home: Path) -> Iterator[None]:
-    """Keeps two commands from starting or stopping the same stack at once."""
+    """Keeps two processes from changing the same stack at once."""
     home.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + _LOCK_DEADLINE_S
     with (home / _LOCK_FILE).open("w", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise StackError(
-                f"another command is starting or stopping the stack of {home}; wait for it"
-            ) from error
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > deadline:
+                    raise StackError(
+                        f"another command is starting or stopping the stack of {home}; wait for it"
+                    ) from error
+                time.sleep(POLL_INTERVAL_S)
         yield
 
 

@@ -1,0 +1,1 @@
+"""The ``freshet`` command: one module a command, each with a function named ``command``."""

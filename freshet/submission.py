@@ -1,0 +1,202 @@
+"""Submits a table's feature job to Flink, as ``flink run -py`` by hand would."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from freshet.config import Config, stack_home
+from freshet.errors import JobError, StackError
+from freshet.stack.flink_rest import FlinkRest, JobStatus, root_cause
+from freshet.stack.layout import flink_home, flink_jar, job_script
+from freshet.topics import DEFAULT_PARTITIONS, create_missing_topics, topics_of_table
+
+if TYPE_CHECKING:
+    from freshet.stack.stack import Stack
+    from freshet.table import FeatureTable
+
+SUBMIT_DEADLINE_S = 180.0
+"""How long Flink's client may take to build and submit a job."""
+
+RUNNING_DEADLINE_S = 120.0
+"""How long a submitted job may take until all of its subtasks run."""
+
+_POLL_INTERVAL_S = 0.2
+_JOB_ID = re.compile(r"submitted with JobID ([0-9a-f]{32})")
+_PYTHON_ERROR = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception|Exit)): (.+)$")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A job that runs, and what was done for it."""
+
+    table: str
+    job: JobStatus
+    topics_created: list[str]
+    log: Path
+    """Output of Flink's client."""
+
+
+def submit_table(
+    file: Path,
+    config: Config,
+    *,
+    stack: Stack | None = None,
+    parallelism: int | None = None,
+    partitions: int = DEFAULT_PARTITIONS,
+    savepoint: str | None = None,
+    python_files: Sequence[Path] = (),
+    running_deadline_s: float = RUNNING_DEADLINE_S,
+) -> Submission:
+    """Creates a table's missing topics, submits its feature job, and waits until it runs.
+
+    Args:
+        file: the table definition, Python or YAML.
+        config: of the deployment.
+        stack: the embedded stack, if ``config`` is its own.
+        parallelism: in place of the table's.
+        partitions: of the topics that are created and keyed by entity.
+        savepoint: path to start from; None to start without state.
+        python_files: further modules that the feature function imports on the TaskManagers.
+        running_deadline_s: how long the job may take until all of its subtasks run, seconds.
+
+    Raises:
+        ConfigError: the definition is wrong; with every problem.
+        JobError: Flink refused the job, or it does not run.
+        StackError: Flink does not answer.
+    """
+    from freshet.table import load_table
+
+    if config.flink_rest is None:
+        raise StackError(
+            "no Flink is configured; set flink_rest in the configuration, or FRESHET_FLINK_REST"
+        )
+    table = load_table(file)
+    subtasks = parallelism or table.parallelism
+    rest = FlinkRest(config.flink_rest)
+    _check_slots(rest, subtasks, stack)
+    definition = table.to_dict(topic_prefix=config.topic_prefix)
+    created = create_missing_topics(config, topics_of_table(definition, partitions))
+
+    log = _log_file(table, stack)
+    with tempfile.TemporaryDirectory(prefix="freshet-submit-") as scratch:
+        config_file = Path(scratch) / "config.yaml"
+        config.write(config_file)
+        command = _command(
+            config,
+            subtasks,
+            savepoint,
+            python_files,
+            ["--table", str(file.absolute()), "--config", str(config_file)],
+        )
+        job_id = _run_client(command, _environment(stack, Path(scratch)), log)
+    _wait_until_running(rest, job_id, running_deadline_s)
+    return Submission(table.name, rest.job(job_id), created, log)
+
+
+def _command(
+    config: Config,
+    parallelism: int,
+    savepoint: str | None,
+    python_files: Iterable[Path],
+    arguments: list[str],
+) -> list[str]:
+    assert config.flink_rest is not None, "checked by the caller"
+    address = urlsplit(config.flink_rest)
+    files = ",".join(str(path.absolute()) for path in python_files)
+    return [
+        "bash",
+        str(flink_home() / "bin" / "flink"),
+        "run",
+        "--detached",
+        *("--jobmanager", address.netloc if address.scheme == "http" else config.flink_rest),
+        *("--parallelism", str(parallelism)),
+        *(("--fromSavepoint", savepoint) if savepoint else ()),
+        *("--jarfile", str(flink_jar())),
+        *("--python", str(job_script("feature_job"))),
+        *("-pyexec", config.flink_python or sys.executable),
+        *("-pyclientexec", sys.executable),
+        *(("-pyfs", files) if files else ()),
+        *arguments,
+    ]
+
+
+def _environment(stack: Stack | None, scratch: Path) -> dict[str, str]:
+    if stack is not None:
+        return stack.flink.client_environment()
+    environment = dict(os.environ)
+    environment.setdefault("FLINK_LOG_DIR", str(scratch))
+    return environment
+
+
+def _log_file(table: FeatureTable, stack: Stack | None) -> Path:
+    folder = stack.logs if stack is not None else stack_home() / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"submit-{table.name}.log"
+
+
+def _run_client(command: list[str], environment: dict[str, str], log: Path) -> str:
+    """Runs Flink's client and returns the id of the job that it submitted."""
+    try:
+        with log.open("w", encoding="utf-8") as output:
+            code = subprocess.run(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=SUBMIT_DEADLINE_S,
+                check=False,
+            ).returncode
+    except subprocess.TimeoutExpired as error:
+        raise JobError(
+            f"Flink's client did not end within {SUBMIT_DEADLINE_S:.0f} s; see {log}"
+        ) from error
+    text = log.read_text(encoding="utf-8", errors="replace")
+    submitted = _JOB_ID.search(text)
+    if submitted is None:
+        raise JobError(
+            f"Flink's client submitted no job (exit code {code}): {_reason(text)}; see {log}"
+        )
+    return submitted[1]
+
+
+def _reason(output: str) -> str:
+    """What a failed client wants to say: the job script's own error, else Java's root cause."""
+    errors = [match for match in map(_PYTHON_ERROR.match, output.splitlines()) if match]
+    if errors:
+        first = errors[0]
+        return first[2] if first[1].endswith("Exit") else f"{first[1]}: {first[2]}"
+    return root_cause(output)
+
+
+def _check_slots(rest: FlinkRest, needed: int, stack: Stack | None) -> None:
+    # Elsewhere slots may come with the job, as on Kubernetes; the embedded stack's are fixed.
+    if stack is None:
+        return
+    free = rest.overview()["slots-available"]
+    if free < needed:
+        raise JobError(
+            f"the job needs {needed} slot(s) and the cluster has {free} free; cancel another job,"
+            " or start the stack with more (freshet up --task-managers N)"
+        )
+
+
+def _wait_until_running(rest: FlinkRest, job_id: str, deadline_s: float) -> None:
+    deadline = time.monotonic() + deadline_s
+    while not rest.is_running(job_id):
+        if time.monotonic() > deadline:
+            raise JobError(
+                f"job {job_id} was submitted, but not all of its subtasks run after"
+                f" {deadline_s:.0f} s: {rest.failure(job_id)}"
+            )
+        time.sleep(_POLL_INTERVAL_S)
