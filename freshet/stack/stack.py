@@ -260,9 +260,9 @@ class Stack:
             stack = Stack.attach(home)
             if stack is None:
                 return False
-            if stack._flink is not None and stack._flink.is_managed():
-                if stack._flink.replace_lost_task_managers():
-                    stack.save(home)
+            flink = stack._flink
+            if flink is not None and flink.is_managed() and flink.replace_lost_task_managers():
+                stack.save(home)
             return True
 
     @staticmethod

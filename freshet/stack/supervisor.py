@@ -7,7 +7,7 @@ Kafka and Redis are left to whoever killed them, because they come back with or 
 from __future__ import annotations
 
 import contextlib
-import subprocess
+import os
 import sys
 import time
 from pathlib import Path
@@ -27,8 +27,14 @@ def main() -> None:
         with contextlib.suppress(StackError):
             if not Stack.replace_lost_task_managers(home):
                 return
-        # Reaps replacements that have died in their turn.
-        subprocess._cleanup()  # type: ignore[attr-defined]
+        _reap()
+
+
+def _reap() -> None:
+    """Lets go of replacements that have died in their turn."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 if __name__ == "__main__":
