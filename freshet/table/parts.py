@@ -98,18 +98,25 @@ class EventTimeStep:
     step: DurationLike
     """Such as "1h"."""
 
+    initial_updates: float = 0
+    """Updates granted once at the start, at least 0: for instance one for each key."""
+
     def to_dict(self) -> dict[str, Any]:
         """As the Java side reads it."""
         return {
             "kind": "event-time-step",
             "updates_per_step": float(self.updates),
             "step_ms": parse_duration_ms(self.step),
+            "initial_updates": float(self.initial_updates),
         }
 
     def check(self, problems: Problems) -> None:
         """Adds what is wrong."""
         problems.number("budget.updates", self.updates, lambda v: v > 0, "above 0")
         problems.duration("budget.step", self.step, 1)
+        problems.number(
+            "budget.initial_updates", self.initial_updates, lambda v: v >= 0, "at least 0"
+        )
 
 
 Budget = TimeShare | Rate | EventTimeStep

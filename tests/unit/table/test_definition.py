@@ -77,7 +77,12 @@ def test_to_dict_is_the_contract_with_the_java_side() -> None:
         "policy": "regret-proportional",
         "default_regret": 1e-6,
         "max_regret": 1e12,
-        "budget": {"kind": "event-time-step", "updates_per_step": 1.29, "step_ms": 3600000},
+        "budget": {
+            "kind": "event-time-step",
+            "updates_per_step": 1.29,
+            "step_ms": 3600000,
+            "initial_updates": 0.0,
+        },
         "freshness_slo_ms": 300000,
         "regions": ["local:home"],
         "ttl_ms": 86400000,
