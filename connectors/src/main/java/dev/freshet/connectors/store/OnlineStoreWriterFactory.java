@@ -1,0 +1,39 @@
+package dev.freshet.connectors.store;
+
+import dev.freshet.connectors.format.DeploymentConfig;
+import dev.freshet.connectors.format.TableConfig;
+import dev.freshet.schemas.FeatureChange;
+import org.apache.flink.streaming.api.operators.AbstractStreamOperatorFactory;
+import org.apache.flink.streaming.api.operators.ChainingStrategy;
+import org.apache.flink.streaming.api.operators.OneInputStreamOperatorFactory;
+import org.apache.flink.streaming.api.operators.StreamOperator;
+import org.apache.flink.streaming.api.operators.StreamOperatorParameters;
+
+/** Makes an {@link OnlineStoreWriter} with its task's mailbox. */
+final class OnlineStoreWriterFactory extends AbstractStreamOperatorFactory<FeatureChange>
+    implements OneInputStreamOperatorFactory<FeatureChange, FeatureChange> {
+
+  private static final long serialVersionUID = 1L;
+
+  private final TableConfig table;
+  private final DeploymentConfig deployment;
+
+  OnlineStoreWriterFactory(TableConfig table, DeploymentConfig deployment) {
+    this.table = table;
+    this.deployment = deployment;
+    setChainingStrategy(ChainingStrategy.ALWAYS);
+  }
+
+  @Override
+  @SuppressWarnings("unchecked")
+  public <T extends StreamOperator<FeatureChange>> T createStreamOperator(
+      StreamOperatorParameters<FeatureChange> parameters) {
+    return (T) new OnlineStoreWriter(parameters, table, deployment);
+  }
+
+  @Override
+  @SuppressWarnings("rawtypes")
+  public Class<? extends StreamOperator> getStreamOperatorClass(ClassLoader classLoader) {
+    return OnlineStoreWriter.class;
+  }
+}

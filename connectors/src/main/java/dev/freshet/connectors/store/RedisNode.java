@@ -1,0 +1,195 @@
+package dev.freshet.connectors.store;
+
+import io.lettuce.core.RedisChannelHandler;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisCommandTimeoutException;
+import io.lettuce.core.RedisConnectionStateListener;
+import io.lettuce.core.RedisNoScriptException;
+import io.lettuce.core.RedisURI;
+import io.lettuce.core.ScriptOutputType;
+import io.lettuce.core.api.StatefulRedisConnection;
+import io.lettuce.core.api.async.RedisAsyncCommands;
+import io.lettuce.core.codec.ByteArrayCodec;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import org.apache.flink.util.ExceptionUtils;
+
+/**
+ * One Redis server and the connection to it. A connection that broke is made anew by the next call;
+ * Lettuce's own reconnection is off, because each new connection must first learn which server it
+ * reached, and because a refused password must be seen and not retried in the background.
+ */
+final class RedisNode implements AutoCloseable {
+
+  private static final String RUN_ID = "run_id:";
+
+  /** A connection and the run id of the server at its other end. */
+  private record Link(StatefulRedisConnection<byte[], byte[]> connection, String runId) {
+    RedisAsyncCommands<byte[], byte[]> commands() {
+      return connection.async();
+    }
+  }
+
+  private final RedisClient client;
+  private final RedisURI uri;
+  private final Consumer<String> onConnected;
+  private final Runnable onDisconnected;
+
+  /** The connection, or the attempt to make it; null before the first. */
+  private CompletableFuture<Link> link;
+
+  private boolean closed;
+
+  /**
+   * @param onConnected takes the server's run id before the first command of a new connection
+   * @param onDisconnected called when a connection breaks
+   */
+  RedisNode(
+      RedisClient client, RedisURI uri, Consumer<String> onConnected, Runnable onDisconnected) {
+    this.client = client;
+    this.uri = uri;
+    this.onConnected = onConnected;
+    this.onDisconnected = onDisconnected;
+  }
+
+  String host() {
+    return uri.getHost();
+  }
+
+  String address() {
+    return uri.getHost() + ":" + uri.getPort();
+  }
+
+  /** Connects if necessary. Gives the server's run id. */
+  CompletableFuture<String> connect() {
+    return link().thenApply(Link::runId);
+  }
+
+  /** Whether the connection stands. */
+  synchronized boolean isConnected() {
+    return isUsable(link) && link.isDone();
+  }
+
+  /** The answer to {@code CLUSTER SLOTS}. */
+  CompletableFuture<List<Object>> clusterSlots() {
+    return call(commands -> commands.clusterSlots().toCompletableFuture());
+  }
+
+  /**
+   * Runs the script.
+   *
+   * @param asking whether the keys' slot is on its way to this server
+   */
+  CompletableFuture<List<Long>> write(byte[][] keys, byte[][] values, boolean asking) {
+    return call(commands -> evaluate(commands, true, keys, values, asking))
+        .exceptionallyCompose(
+            failure ->
+                ExceptionUtils.findThrowable(failure, RedisNoScriptException.class).isPresent()
+                    // The server restarted or evicted the script: EVAL brings it back.
+                    ? call(commands -> evaluate(commands, false, keys, values, asking))
+                    : CompletableFuture.failedFuture(failure));
+  }
+
+  private synchronized CompletableFuture<List<Long>> evaluate(
+      RedisAsyncCommands<byte[], byte[]> commands,
+      boolean byDigest,
+      byte[][] keys,
+      byte[][] values,
+      boolean asking) {
+    if (asking) {
+      // The lock keeps the next command on this connection ours, which is the one ASKING is for.
+      var ignored = commands.asking();
+    }
+    return (byDigest
+            ? commands.<List<Long>>evalsha(WriteScript.DIGEST, ScriptOutputType.MULTI, keys, values)
+            : commands.<List<Long>>eval(WriteScript.SOURCE, ScriptOutputType.MULTI, keys, values))
+        .toCompletableFuture();
+  }
+
+  private <T> CompletableFuture<T> call(
+      Function<RedisAsyncCommands<byte[], byte[]>, CompletableFuture<T>> command) {
+    return link()
+        .thenCompose(
+            current ->
+                command
+                    .apply(current.commands())
+                    .whenComplete((answer, failure) -> dropIfSilent(current, failure)));
+  }
+
+  /** A server that does not answer in time may be gone without a word: connect anew. */
+  private static void dropIfSilent(Link link, Throwable failure) {
+    if (failure != null
+        && ExceptionUtils.findThrowable(failure, RedisCommandTimeoutException.class).isPresent()) {
+      link.connection.closeAsync();
+    }
+  }
+
+  private synchronized CompletableFuture<Link> link() {
+    if (closed) {
+      return CompletableFuture.failedFuture(
+          new IllegalStateException("the connection to " + address() + " is closed for good"));
+    }
+    if (!isUsable(link)) {
+      link = open();
+    }
+    return link;
+  }
+
+  private static boolean isUsable(CompletableFuture<Link> link) {
+    return link != null
+        && !link.isCompletedExceptionally()
+        && (!link.isDone() || link.join().connection.isOpen());
+  }
+
+  private CompletableFuture<Link> open() {
+    return client
+        .connectAsync(ByteArrayCodec.INSTANCE, uri)
+        .toCompletableFuture()
+        .thenCompose(this::identify)
+        .thenApply(
+            identified -> {
+              onConnected.accept(identified.runId);
+              return identified;
+            });
+  }
+
+  private CompletableFuture<Link> identify(StatefulRedisConnection<byte[], byte[]> connection) {
+    connection.addListener(
+        new RedisConnectionStateListener() {
+          @Override
+          public void onRedisDisconnected(RedisChannelHandler<?, ?> handler) {
+            onDisconnected.run();
+          }
+        });
+    return connection
+        .async()
+        .info("server")
+        .toCompletableFuture()
+        .thenApply(info -> new Link(connection, runId(info)))
+        .whenComplete(
+            (identified, failure) -> {
+              if (failure != null) {
+                connection.closeAsync();
+              }
+            });
+  }
+
+  /** The server's run id; its address where a proxy hides it, so that a loss is not noticed. */
+  private String runId(String info) {
+    return info.lines()
+        .filter(line -> line.startsWith(RUN_ID))
+        .map(line -> line.substring(RUN_ID.length()).strip())
+        .findFirst()
+        .orElseGet(this::address);
+  }
+
+  @Override
+  public synchronized void close() {
+    closed = true;
+    if (link != null) {
+      link.thenAccept(open -> open.connection.closeAsync());
+    }
+  }
+}

@@ -1,0 +1,37 @@
+package dev.freshet.connectors.store;
+
+import java.util.List;
+
+/** Writes that travel together, until all of them are answered. */
+final class WriteBatch {
+
+  /** What is not answered yet. */
+  private List<PendingWrite> writes;
+
+  private long sentNanos;
+  private int failures;
+
+  WriteBatch(List<PendingWrite> writes) {
+    this.writes = writes;
+  }
+
+  List<PendingWrite> writes() {
+    return writes;
+  }
+
+  List<StoreWrite> sent(long nowNanos) {
+    sentNanos = nowNanos;
+    return writes.stream().map(PendingWrite::write).toList();
+  }
+
+  long sentNanos() {
+    return sentNanos;
+  }
+
+  /** An attempt left these writes without an answer. Gives the attempts failed in a row. */
+  int failed(List<PendingWrite> unanswered) {
+    failures = unanswered.size() < writes.size() ? 1 : failures + 1;
+    writes = unanswered;
+    return failures;
+  }
+}
