@@ -32,7 +32,7 @@ RUNNING_DEADLINE_S = 120.0
 
 _POLL_INTERVAL_S = 0.2
 _JOB_ID = re.compile(r"submitted with JobID ([0-9a-f]{32})")
-_PYTHON_ERROR = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception|Exit)): (.+)$")
+_PYTHON_ERROR = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception)): (.+)$")
 
 
 @dataclass(frozen=True)
@@ -172,11 +172,10 @@ def _run_client(command: list[str], environment: dict[str, str], log: Path) -> s
 
 def _reason(output: str) -> str:
     """What a failed client wants to say: the job script's own error, else Java's root cause."""
-    errors = [match for match in map(_PYTHON_ERROR.match, output.splitlines()) if match]
-    if errors:
-        first = errors[0]
-        return first[2] if first[1].endswith("Exit") else f"{first[1]}: {first[2]}"
-    return root_cause(output)
+    _, traceback, rest = output.rpartition("Traceback (most recent call last):")
+    errors = filter(None, map(_PYTHON_ERROR.match, rest.splitlines())) if traceback else ()
+    first = next(iter(errors), None)
+    return root_cause(output) if first is None else f"{first[1]}: {first[2]}"
 
 
 def _check_slots(rest: FlinkRest, needed: int, stack: Stack | None) -> None:
