@@ -95,19 +95,21 @@ $(VENV)/.complete: requirements.lock requirements-build.lock pyproject.toml
 	$(PIP) check
 	@touch $@
 
-.PHONY: java-check
-java-check:
-	@command -v $(MVN) >/dev/null || { \
-	  echo "freshet: Maven ('$(MVN)') is not on the PATH; install Maven 3.8 or newer" >&2; exit 1; }
-	@$(MVN) -v 2>/dev/null | grep -q '^Java version: 17' || { \
-	  echo "freshet: Maven does not run on JDK 17 (see 'mvn -v'); set JAVA_HOME to one" >&2; exit 1; }
+define require_java
+command -v $(MVN) >/dev/null || { \
+  echo "freshet: Maven ('$(MVN)') is not on the PATH; install Maven 3.8 or newer" >&2; exit 1; }; \
+$(MVN) -v 2>/dev/null | grep -q '^Java version: 17' || { \
+  echo "freshet: Maven does not run on JDK 17 (see 'mvn -v'); set JAVA_HOME to one" >&2; exit 1; }
+endef
 
-$(JAR): $(JAVA_SOURCES) | java-check
+$(JAR): $(JAVA_SOURCES)
+	@$(require_java)
 	@echo "== Jar ($@)"
 	$(MVN) $(MVN_FLAGS) -DskipTests package
-	@touch $@
+	@touch $@  # Maven leaves a jar alone that would come out the same.
 
-$(SERVERS): servers/pom.xml pom.xml | java-check
+$(SERVERS): servers/pom.xml pom.xml
+	@$(require_java)
 	@echo "== Embedded servers (.servers)"
 	rm -rf .servers
 	$(MVN) $(MVN_FLAGS) -f servers/pom.xml prepare-package
