@@ -16,6 +16,7 @@ import fastavro
 import fastavro.schema
 import numpy as np
 
+from freshet.errors import FreshetError
 from freshet.resources import schema_path
 
 SCHEMA_NAMES = ("FeatureValue", "FeatureChange", "DeadLetter", "Progress")
@@ -32,7 +33,7 @@ FeatureTree = None | bool | int | float | str | bytes | list[Any] | dict[str, An
 """A feature value that is no float32 vector: any JSON-like tree, with bytes."""
 
 
-class AvroError(ValueError):
+class AvroError(FreshetError, ValueError):
     """Bytes that are no single object of ours, or a value that no schema of ours can carry."""
 
 

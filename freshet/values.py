@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from freshet import avro
+from freshet.errors import FreshetError
 
 FeatureValue = npt.NDArray[Any] | Sequence[float] | avro.FeatureTree
 """What a feature function may return: numbers in a row, or a JSON-like tree."""
@@ -31,7 +32,7 @@ class Encoding(IntEnum):
     AVRO = 2
 
 
-class ValueEncodingError(ValueError):
+class ValueEncodingError(FreshetError, ValueError):
     """A feature value that can't be written; the message says what, where and the fix."""
 
 

@@ -30,6 +30,8 @@ MAX_PARALLELISM = 1 << 15  # Flink's limit
 MAX_NAME_LENGTH = 200
 MAX_BUNDLE_KEYS = 1 << 16
 
+_RESERVED_NAME = "freshet"  # <prefix>freshet:tables is the registry of tables
+
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_.-]{{0,{MAX_NAME_LENGTH - 1}}}")
 _REGION = re.compile(r"[A-Za-z0-9][\w.-]*:[A-Za-z0-9][\w.-]*", re.ASCII)
 
@@ -210,6 +212,10 @@ class FeatureTable:
             problems.append(
                 f"name must be up to {MAX_NAME_LENGTH} letters, digits, '_', '-' and '.', starting "
                 f"with a letter or digit, not {self.name!r}"
+            )
+        if self.name == _RESERVED_NAME:
+            problems.append(
+                f"name {_RESERVED_NAME!r} is taken by Freshet's own keys; choose another"
             )
         if self.feedback_topic is not None:
             problems.topic("feedback_topic", self.feedback_topic)

@@ -1,0 +1,254 @@
+"""The client of models and applications: read features, tell how well they predicted.
+
+::
+
+    with freshet.Client(freshet.Config.load()) as client:
+        feature = client.get("cpu_stl", "vm-17")
+        if feature.status == "PRESENT":
+            ...
+            client.feedback("cpu_stl", "vm-17", feature.version, error=abs(actual - predicted))
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from freshet.config import Config
+from freshet.feedback import FeedbackLostError, FeedbackProducer, FeedbackQueueFullError
+from freshet.store.connection import StoreUnavailableError, connect, fetch
+from freshet.store.decoding import Feature, FeatureBatch, FeatureStatus
+from freshet.store.layout import key_name
+from freshet.store.registry import registered_names, registered_table
+from freshet.table import FeatureTable
+from freshet.version import Version
+
+__all__ = [
+    "Client",
+    "Feature",
+    "FeatureBatch",
+    "FeatureStatus",
+    "FeedbackLostError",
+    "FeedbackQueueFullError",
+    "StoreUnavailableError",
+]
+
+FLUSH_TIMEOUT_S = 10.0
+REGISTRY_REFRESH_S = 30.0
+"""How long what the store says about a table is trusted before it is read again, seconds."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _TableFacts:
+    """What the client needs to know of a table."""
+
+    ttl_ms: int | None
+    feedback_topic: str
+    read_again_at: float
+    """On the monotonic clock, seconds."""
+
+
+class Client:
+    """Reads features from one region's online store, and sends feedback. Thread-safe.
+
+    A table's time to live and topics come from the definitions given here, else from the store,
+    where ``freshet submit`` leaves them.
+
+    Args:
+        config: of the deployment.
+        region: whose online store to read; None for the home region.
+        tables: definitions to use instead of the store's.
+        clock: now, in epoch milliseconds; another one than the wall clock for replays of the past.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        region: str | None = None,
+        *,
+        tables: Iterable[FeatureTable] = (),
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self._config = config
+        self._region = region or config.home_region
+        self._redis = connect(config, self._region)
+        self._clock = clock or _wall_clock_ms
+        self._facts: dict[str, _TableFacts] = {
+            table.name: self._facts_of(table.to_dict(config.topic_prefix), float("inf"))
+            for table in tables
+        }
+        self._feedback: FeedbackProducer | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def region(self) -> str:
+        """Region whose online store is read."""
+        return self._region
+
+    def get(self, table: str, key: str) -> Feature:
+        """The feature of one key.
+
+        Raises:
+            StoreUnavailableError: the store does not answer, after retries.
+            LayoutError: what is stored under the key is not Freshet's.
+        """
+        return self.get_many(table, (key,))[0]
+
+    def get_many(self, table: str, keys: Sequence[str]) -> FeatureBatch:
+        """The features of many keys in one round trip (on a Redis Cluster, one to each node).
+
+        The first read of a table makes one more, to learn its time to live.
+
+        Returns:
+            The features in the order of the keys; also as arrays.
+
+        Raises:
+            StoreUnavailableError: the store does not answer, after retries.
+        """
+        facts = self._table(table)
+        prefix = key_name(self._config.store_prefix, table, "")
+        raw = fetch(self._redis, [f"{prefix}{key}".encode() for key in keys])
+        return FeatureBatch(table, keys, raw, self._clock(), facts.ttl_ms)
+
+    def feedback(
+        self,
+        table: str,
+        key: str,
+        version: Version | str,
+        error: float | None = None,
+        *,
+        ts: int | None = None,
+        model: str | None = None,
+    ) -> None:
+        """Tells how well a feature predicted; queued for Kafka, and sent in the background.
+
+        Args:
+            table: name of the table.
+            key: entity key.
+            version: of the feature that was used, as ``get`` returned it.
+            error: prediction error, at least 0; None for a query whose label is not known yet.
+            ts: event time, epoch milliseconds.
+            model: name of the model.
+
+        Raises:
+            ValueError: the version or the error is not valid.
+            FeedbackQueueFullError: Kafka is slower than the caller; nothing was queued.
+        """
+        topic = self._table(table).feedback_topic
+        self._producer().send(topic, key, version, error, ts, model)
+
+    def feedback_many(
+        self,
+        table: str,
+        keys: Sequence[str],
+        versions: Sequence[Version | str | None],
+        errors: Sequence[float | None] | Any,
+        *,
+        ts: int | None = None,
+        model: str | None = None,
+    ) -> int:
+        """Tells how well the features of many keys predicted.
+
+        Args:
+            table: name of the table.
+            keys: entity keys [n].
+            versions: of the features that were used [n], as ``FeatureBatch.versions``; keys with
+                None, which had no feature, are left out.
+            errors: prediction errors [n]: a sequence or an array.
+            ts: event time of all, epoch milliseconds.
+            model: name of the model.
+
+        Returns:
+            How many were queued.
+
+        Raises:
+            ValueError: as :meth:`feedback`, or lengths differ.
+            FeedbackQueueFullError: as :meth:`feedback`; those before the full queue are queued.
+        """
+        topic = self._table(table).feedback_topic
+        producer = self._producer()
+        queued = 0
+        for key, version, error in zip(keys, versions, errors, strict=True):
+            if version is not None:
+                producer.send(topic, key, version, error, ts, model)
+                queued += 1
+        return queued
+
+    def flush(self, timeout_s: float = FLUSH_TIMEOUT_S) -> None:
+        """Waits until Kafka has acknowledged all feedback.
+
+        Raises:
+            FeedbackLostError: some was not acknowledged, since the last flush.
+        """
+        if self._feedback is not None:
+            self._feedback.flush(timeout_s)
+
+    def close(self) -> None:
+        """Sends what is queued and disconnects.
+
+        Raises:
+            FeedbackLostError: as :meth:`flush`.
+        """
+        try:
+            self.flush()
+        finally:
+            self._redis.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def _producer(self) -> FeedbackProducer:
+        with self._lock:
+            if self._feedback is None:
+                properties = self._config.kafka_client_properties()
+                self._feedback = FeedbackProducer(properties, self._region)
+            return self._feedback
+
+    def _table(self, name: str) -> _TableFacts:
+        facts = self._facts.get(name)
+        now = time.monotonic()
+        if facts is not None and now < facts.read_again_at:
+            return facts
+        prefix = self._config.store_prefix
+        definition = registered_table(self._redis, name, store_prefix=prefix)
+        read_again_at = now + REGISTRY_REFRESH_S
+        if definition is not None:
+            facts = self._facts_of(definition, read_again_at)
+        elif facts is None:
+            self._warn_unregistered(name)
+            topic = f"{self._config.topic_prefix}feedback.{name}"
+            facts = _TableFacts(None, topic, read_again_at)
+        else:
+            # A store that lost its contents has lost this too; the time to live is still the same.
+            facts = _TableFacts(facts.ttl_ms, facts.feedback_topic, read_again_at)
+        self._facts[name] = facts
+        return facts
+
+    @staticmethod
+    def _facts_of(definition: dict[str, Any], read_again_at: float) -> _TableFacts:
+        return _TableFacts(definition["ttl_ms"], definition["feedback_topic"], read_again_at)
+
+    def _warn_unregistered(self, name: str) -> None:
+        known = registered_names(self._redis, store_prefix=self._config.store_prefix)
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        _log.warning(
+            "table %r is not registered in the store of %s, so its values never expire here%s",
+            name,
+            self._region,
+            hint,
+        )
+
+
+def _wall_clock_ms() -> float:
+    return time.time() * 1000

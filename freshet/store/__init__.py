@@ -1,0 +1,1 @@
+"""The online store's layout in Redis, and what Python needs to read and write it."""

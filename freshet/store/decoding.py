@@ -1,0 +1,271 @@
+"""Features as a client sees them, decoded from what the store returned: many in one pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from itertools import repeat
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from freshet.store.layout import (
+    ENCODING_MASK,
+    ENCODING_SHIFT,
+    HEADER_BYTES,
+    HEADER_DTYPE,
+    LAYOUT,
+    TOMBSTONE,
+    LayoutError,
+    pack_tombstone,
+    unpack,
+)
+from freshet.values import VECTOR_DTYPE, Encoding, ValueEncodingError
+from freshet.version import NO_VERSION, Version
+
+
+class FeatureStatus(StrEnum):
+    """Whether a feature can be used."""
+
+    PRESENT = "PRESENT"
+    EXPIRED = "EXPIRED"
+    """Its event time is older than the table's time to live."""
+    MISSING = "MISSING"
+    """Never computed, or deleted."""
+
+
+@dataclass(slots=True, eq=False)  # not frozen, which would triple the time to make one
+class Feature:
+    """One feature of one key."""
+
+    key: str
+    status: FeatureStatus
+
+    value: Any = None
+    """Float32 array [d] or a tree of Python values; None if missing. An expired value is here too:
+    look at the status."""
+
+    version: Version | None = None
+    """To send back with feedback; None if missing."""
+
+    event_time: int | None = None
+    """Of the newest event in the value, epoch milliseconds; None if missing."""
+
+    computed_at: int | None = None
+    """Epoch milliseconds; None if missing."""
+
+    staleness_ms: float | None = None
+    """Age of the newest event in the value when it was read, milliseconds; None if missing."""
+
+
+_STATUS_BY_CODE = (FeatureStatus.PRESENT, FeatureStatus.EXPIRED, FeatureStatus.MISSING)
+_BLANK_HEADER = pack_tombstone(NO_VERSION, event_time=0, computed_at=0)
+_HEADER_FIELDS = [(name, HEADER_DTYPE[name]) for name in HEADER_DTYPE.names or ()]
+
+
+class FeatureBatch(Sequence[Feature]):
+    """The features of many keys, in their order.
+
+    Arrays of the whole batch cost one pass; a single ``Feature`` is built when it is asked for.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        keys: Sequence[str],
+        raw: Sequence[bytes | None],
+        now_ms: float,
+        ttl_ms: int | None,
+    ) -> None:
+        self.table = table
+        """Name of the table."""
+        self.keys = keys
+        """Entity keys [n]."""
+        self._raw = raw
+        self._now_ms = now_ms
+        self._oldest = -math.inf if ttl_ms is None else now_ms - ttl_ms
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @overload
+    def __getitem__(self, index: int) -> Feature: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> FeatureBatch: ...
+
+    def __getitem__(self, index: int | slice) -> Feature | FeatureBatch:
+        if isinstance(index, slice):
+            part = FeatureBatch(self.table, self.keys[index], self._raw[index], self._now_ms, None)
+            part._oldest = self._oldest
+            return part
+        return self._feature(self.keys[index], self._raw[index])
+
+    def __iter__(self) -> Iterator[Feature]:
+        records = self._records
+        if records is None or not self._all_vectors:
+            return map(self._feature, self.keys, self._raw)
+        return map(
+            _feature_of_row,
+            self.keys,
+            self.statuses,
+            records["value"],
+            self.versions,
+            records["event_time"].tolist(),
+            records["computed_at"].tolist(),
+            repeat(self._now_ms),
+        )
+
+    @cached_property
+    def values(self) -> npt.NDArray[np.float32]:
+        """The vectors [n, d], a row of NaN for each feature that is not PRESENT.
+
+        Raises:
+            ValueEncodingError: a value is no vector, or vectors differ in length; use the single
+                features then.
+        """
+        present = self.present
+        records = self._records
+        if records is None or not self._all_vectors:
+            return self._values_one_by_one(present)
+        values = records["value"].astype(np.float32)  # a copy, contiguous and writable
+        if not present.all():
+            values[~present] = np.nan
+        return values
+
+    @cached_property
+    def statuses(self) -> list[FeatureStatus]:
+        """Statuses [n]."""
+        codes = np.where(self.present, 0, np.where(self._found, 1, 2))
+        return [_STATUS_BY_CODE[code] for code in codes.tolist()]
+
+    @cached_property
+    def present(self) -> npt.NDArray[np.bool_]:
+        """Whether each feature is PRESENT [n]."""
+        fresh: npt.NDArray[np.bool_] = self._headers["event_time"] >= self._oldest
+        return self._found & fresh
+
+    @cached_property
+    def versions(self) -> list[Version | None]:
+        """Versions [n], None if missing."""
+        headers = self._headers
+        pairs = zip(headers["timestamp_micros"].tolist(), headers["origin"].tolist(), strict=True)
+        return [
+            Version(*pair) if found else None
+            for pair, found in zip(pairs, self._found.tolist(), strict=True)
+        ]
+
+    @property
+    def event_times(self) -> npt.NDArray[np.int64]:
+        """Event times [n], epoch milliseconds, -1 if missing."""
+        return np.where(self._found, self._headers["event_time"], -1)
+
+    @property
+    def staleness_ms(self) -> npt.NDArray[np.float64]:
+        """Ages of the newest events at the time of reading [n], milliseconds, NaN if missing."""
+        return np.where(self._found, self._now_ms - self._headers["event_time"], np.nan)
+
+    def _feature(self, key: str, data: bytes | None) -> Feature:
+        if data is None:
+            return Feature(key, FeatureStatus.MISSING)
+        try:
+            stored = unpack(data)
+            if stored.tombstone:
+                return Feature(key, FeatureStatus.MISSING)
+            value = stored.value
+        except (LayoutError, ValueEncodingError) as e:
+            raise type(e)(f"table {self.table!r}, key {key!r}: {e}") from e
+        fresh = stored.event_time >= self._oldest
+        return Feature(
+            key,
+            FeatureStatus.PRESENT if fresh else FeatureStatus.EXPIRED,
+            value,
+            stored.version,
+            stored.event_time,
+            stored.computed_at,
+            self._now_ms - stored.event_time,
+        )
+
+    @cached_property
+    def _records(self) -> npt.NDArray[Any] | None:
+        """Header and vector of all keys [n], a tombstone where missing; None if sizes differ."""
+        sizes = {len(data) for data in self._raw if data is not None}
+        sizes.discard(HEADER_BYTES)  # tombstones, which are padded below
+        size = max(sizes, default=HEADER_BYTES)
+        rest = size - HEADER_BYTES
+        if len(sizes) > 1 or rest < 0 or rest % VECTOR_DTYPE.itemsize:
+            return None
+        blank = _BLANK_HEADER.ljust(size, b"\0")
+        whole = [
+            blank if data is None else data if len(data) == size else data.ljust(size, b"\0")
+            for data in self._raw
+        ]
+        vector = ("value", VECTOR_DTYPE, (rest // VECTOR_DTYPE.itemsize,))
+        return np.frombuffer(b"".join(whole), np.dtype([*_HEADER_FIELDS, vector]))
+
+    @cached_property
+    def _headers(self) -> npt.NDArray[Any]:
+        """Headers [n], a tombstone's where missing.
+
+        Raises:
+            LayoutError: some value is of another layout.
+        """
+        headers = self._records
+        if headers is None:
+            heads = [_BLANK_HEADER if data is None else data[:HEADER_BYTES] for data in self._raw]
+            if any(len(head) < HEADER_BYTES for head in heads):
+                self._raise_first_problem()
+            headers = np.frombuffer(b"".join(heads), HEADER_DTYPE)
+        if (headers["layout"] != LAYOUT).any():
+            self._raise_first_problem()
+        return headers
+
+    @cached_property
+    def _found(self) -> npt.NDArray[np.bool_]:
+        found: npt.NDArray[np.bool_] = self._headers["flags"] & TOMBSTONE == 0
+        return found
+
+    @cached_property
+    def _all_vectors(self) -> bool:
+        """Whether every value that is found is a vector."""
+        encodings = self._headers["flags"] >> ENCODING_SHIFT & ENCODING_MASK
+        return bool((encodings[self._found] == Encoding.FLOAT32_VECTOR).all())
+
+    def _values_one_by_one(self, present: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32]:
+        """The slow way, for batches with vectors of several sizes or values that are no vectors."""
+        vectors = {int(i): self[int(i)].value for i in np.flatnonzero(present)}
+        shapes = {v.shape if isinstance(v, np.ndarray) else None for v in vectors.values()}
+        if None in shapes or len(shapes) > 1:
+            what = "values that are no vectors" if None in shapes else "vectors of several lengths"
+            raise ValueEncodingError(
+                f"table {self.table!r} has {what}; read the single features of the batch instead "
+                "of its values"
+            )
+        (length,) = shapes.pop() or (0,)
+        values = np.full((len(self), length), np.nan, np.float32)
+        for i, vector in vectors.items():
+            values[i] = vector
+        return values
+
+    def _raise_first_problem(self) -> None:
+        for key, data in zip(self.keys, self._raw, strict=True):
+            self._feature(key, data)
+        raise AssertionError("the vectorised and the single decoding disagree")
+
+
+def _feature_of_row(
+    key: str,
+    status: FeatureStatus,
+    value: npt.NDArray[np.float32],
+    version: Version | None,
+    event_time: int,
+    computed_at: int,
+    now_ms: float,
+) -> Feature:
+    if version is None:
+        return Feature(key, status)
+    return Feature(key, status, value, version, event_time, computed_at, now_ms - event_time)
