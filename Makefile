@@ -98,7 +98,7 @@ $(VENV)/.complete: requirements.lock requirements-build.lock pyproject.toml
 define require_java
 command -v $(MVN) >/dev/null || { \
   echo "freshet: Maven ('$(MVN)') is not on the PATH; install Maven 3.8 or newer" >&2; exit 1; }; \
-$(MVN) -v 2>/dev/null | grep -q '^Java version: 17' || { \
+$(MVN) -v 2>/dev/null | grep '^Java version: 17' >/dev/null || { \
   echo "freshet: Maven does not run on JDK 17 (see 'mvn -v'); set JAVA_HOME to one" >&2; exit 1; }
 endef
 
