@@ -117,7 +117,7 @@ class Child:
             ChildHungError: it does not take the frame.
         """
         data = self._data_channel()
-        if select.select([data], [], [], 0)[0]:  # nothing is due: this is the end of the channel
+        if _is_readable(data):  # nothing is due, so that this is the end of the channel
             raise ChildDiedError
         try:
             send_frame(data, kind, body)
@@ -313,6 +313,13 @@ class Child:
             self._logged_lines = _MAX_LOGGED_LINES + 1
         else:
             self._logged_lines += len(granted)
+
+
+def _is_readable(channel: socket.socket) -> bool:
+    # Not select(), which fails for a descriptor above 1023: a TaskManager has more.
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def default_python() -> str:

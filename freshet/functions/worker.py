@@ -329,6 +329,8 @@ def main(arguments: Sequence[str]) -> None:
     function_fd = settings["function_fd"]
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    # The parent may be a thread of a JVM, with signals blocked that are needed here.
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
     faulthandler.enable()
     _limit_core_dumps()
     if settings["ready"] is None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
+import signal
 import subprocess
 import sys
 import time
@@ -186,6 +188,34 @@ def test_a_key_that_disables_the_alarm_does_not_unprotect_the_next() -> None:
         assert vector(first) == [6.0]
         assert second.status == Status.TIMED_OUT
         assert function.restarts == 0, "the soft timeout should have been enough"
+
+
+def test_the_soft_timeout_works_below_a_thread_that_blocks_signals() -> None:
+    """As threads of a JVM do."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM, signal.SIGABRT])
+    try:
+        function = isolated(Misbehaving())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with function:
+        assert compute(function, "sleeps")[0].status == Status.TIMED_OUT
+        assert function.restarts == 0
+
+
+def test_a_parent_with_many_open_files() -> None:
+    """As a TaskManager has; select() would fail above 1023."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        with isolated(Misbehaving()) as function:
+            bad, good = compute(function, "ends its process", "good")
+            assert bad.status == Status.FAILED
+            assert vector(good) == [6.0]
+    finally:
+        for fd in held:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_replacing_a_hung_process_ends_what_it_had_started(tmp_path: Path) -> None:
