@@ -58,7 +58,8 @@ def create_missing_topics(config: Config, topics: Iterable[Topic]) -> list[str]:
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    admin = AdminClient(config.kafka_client_properties())
+    # What goes wrong is raised; the library need not print it as well.
+    admin = AdminClient({**config.kafka_client_properties(), "log_level": "0"})
     try:
         existing = set(admin.list_topics(timeout=_REQUEST_TIMEOUT_S).topics)
     except KafkaException as error:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
+from rich.table import Column, Table
 
 from freshet.cli.output import JsonOption, emit
 from freshet.config import Config
 from freshet.errors import StackError
 from freshet.stack import Stack
 from freshet.stack.flink_rest import FlinkRest
+
+_JOB_ID_WIDTH = 32
 
 
 def command(as_json: JsonOption = False) -> None:
@@ -56,7 +58,8 @@ def describe(config: Config, stack: Stack | None) -> dict[str, Any]:
 
 def render(status: dict[str, Any]) -> list[RenderableType]:
     """The same for people."""
-    servers = Table("server", "address", "process")
+    # Folded, not cut: what people copy from here must be whole.
+    servers = Table("server", Column("address", overflow="fold"), "process")
     servers.add_row("Kafka", status["kafka"]["bootstrap"], _pid(status["kafka"]["pid"]))
     for region, redis in status["redis"].items():
         servers.add_row(f"Redis of {region}", redis["url"], _pid(redis["pid"]))
@@ -67,7 +70,13 @@ def render(status: dict[str, Any]) -> list[RenderableType]:
             servers.add_row("Flink TaskManager", worker["id"], _pid(worker["pid"]))
     if not status["jobs"]:
         return [servers, "No jobs."]
-    jobs = Table("job", "id", "state", "parallelism", "restarts")
+    jobs = Table(
+        Column("job", overflow="fold"),
+        Column("id", min_width=_JOB_ID_WIDTH),
+        "state",
+        Column("subtasks", justify="right"),
+        Column("restarts", justify="right"),
+    )
     for job in status["jobs"]:
         jobs.add_row(
             job["name"], job["id"], job["state"], str(job["parallelism"]), str(job["restarts"])

@@ -22,7 +22,7 @@ from freshet.stack.processes import (
     wait_until,
 )
 
-_READY_DEADLINE_S = 90.0
+_READY_DEADLINE_S = 120.0
 _LOST_DEADLINE_S = 60.0
 
 STATE_BACKENDS = {"heap": "hashmap", "rocksdb": "rocksdb"}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from freshet.errors import JobError, StackError
 
-REQUEST_TIMEOUT_S = 10.0
+REQUEST_TIMEOUT_S = 30.0
 """How long one request may take."""
 
 ENDED_STATES = frozenset({"FAILED", "CANCELED", "FINISHED"})

@@ -21,7 +21,7 @@ from freshet.stack.processes import (
     wait_until,
 )
 
-_READY_DEADLINE_S = 60.0
+_READY_DEADLINE_S = 120.0
 _FORMAT_DEADLINE_S = 60.0
 
 MESSAGE_BYTES_MAX = 4 * 1024 * 1024
