@@ -76,6 +76,7 @@ def render(status: dict[str, Any]) -> list[RenderableType]:
         "state",
         Column("subtasks", justify="right"),
         Column("restarts", justify="right"),
+        box=None,
     )
     for job in status["jobs"]:
         jobs.add_row(

@@ -168,10 +168,9 @@ def start_process(
             )
         except OSError as error:
             raise StackError(f"{name} cannot be started: {error}; run 'make setup'") from error
-    identity = ProcessIdentity.of(popen.pid)
-    if identity is None:
-        popen.wait()
-        raise StackError(f"{name} ended at once; {output} ends with:\n{tail(output)}")
+    # Not reaped yet, so it is there to be read even if it has ended already.
+    _, started = _read_stat(popen.pid)
+    identity = ProcessIdentity(popen.pid, started)
     return ServerProcess(name, identity, log or output, popen)
 
 
@@ -280,13 +279,18 @@ def tail(file: Path, lines: int = LOG_TAIL_LINES) -> str:
 
 def _start_time(pid: int) -> str | None:
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        state, started = _read_stat(pid)
     except (FileNotFoundError, ProcessLookupError):
         return None
+    return None if state in "ZX" else started
+
+
+def _read_stat(pid: int) -> tuple[str, str]:
+    """State and start time of a process, zombies included."""
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     # The command name, in parentheses, may itself hold spaces and parentheses.
     fields = stat.rpartition(")")[2].split()
-    state, start_ticks = fields[0], fields[19]
-    return None if state in "ZX" else f"{_boot_id()}/{start_ticks}"
+    return fields[0], f"{_boot_id()}/{fields[19]}"
 
 
 def _boot_id() -> str:
