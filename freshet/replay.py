@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -142,7 +143,10 @@ class EventReplayer:
         self._heads = [
             f"{{{self._field_names[0]}: {json.dumps(key)}, {self._field_names[1]}: " for key in ids
         ]
-        self._producer = Producer({**_DEFAULTS, **config.kafka_client_properties()})
+        self._producer = Producer(
+            {**_DEFAULTS, **config.kafka_client_properties()},
+            logger=logging.getLogger("freshet.kafka"),
+        )
         self._lost = 0
         self._last_loss = ""
         topics = [self._topic, *([definition["feedback_topic"]] if with_feedback else [])]
