@@ -13,8 +13,6 @@ from freshet.errors import StackError
 from freshet.stack import Stack
 from freshet.stack.flink_rest import FlinkRest
 
-_JOB_ID_WIDTH = 32
-
 
 def command(as_json: JsonOption = False) -> None:
     """Show endpoints, process ids and jobs."""
@@ -72,10 +70,10 @@ def render(status: dict[str, Any]) -> list[RenderableType]:
         return [servers, "No jobs."]
     jobs = Table(
         Column("job", overflow="fold"),
-        Column("id", min_width=_JOB_ID_WIDTH),
-        "state",
-        Column("subtasks", justify="right"),
-        Column("restarts", justify="right"),
+        Column("id", no_wrap=True),
+        Column("state", no_wrap=True),
+        Column("subtasks", justify="right", no_wrap=True),
+        Column("restarts", justify="right", no_wrap=True),
         box=None,
     )
     for job in status["jobs"]:

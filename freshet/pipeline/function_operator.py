@@ -7,7 +7,7 @@ from pyflink.datastream.functions import MapFunction, RuntimeContext
 from freshet.functions.isolation import IsolatedFunction
 
 
-class FeatureFunctionOperator(MapFunction):  # type: ignore[misc]  # PyFlink is untyped.
+class FeatureFunctionOperator(MapFunction):
     """Hands batches of windows to the feature function in its own process, and its answers back.
 
     The operator itself only moves bytes. Under thread mode the interpreter is embedded in the
