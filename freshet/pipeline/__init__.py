@@ -1,1 +1,1 @@
-"""Composes Flink jobs out of Freshet's operators. Imports PyFlink, so only job scripts import it."""
+"""Composes Flink jobs out of Freshet's operators; imports PyFlink, so only job scripts use it."""

@@ -55,9 +55,7 @@ def job_settings(table: FeatureTable) -> Configuration:
     return settings
 
 
-def build_feature_job(
-    env: StreamExecutionEnvironment, table: FeatureTable, config: Config
-) -> None:
+def build_feature_job(env: StreamExecutionEnvironment, table: FeatureTable, config: Config) -> None:
     """Composes the feature job of a table in this environment.
 
     Raises:
