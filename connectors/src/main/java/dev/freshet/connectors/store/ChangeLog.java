@@ -1,10 +1,19 @@
 package dev.freshet.connectors.store;
 
+import dev.freshet.connectors.format.DeploymentConfig;
+import dev.freshet.connectors.format.TableConfig;
 import dev.freshet.schemas.FeatureChange;
+import java.io.Serializable;
 import java.util.List;
 
 /** The log of a table's changes, which the online store can be rebuilt from. */
 interface ChangeLog extends AutoCloseable {
+
+  /** Opens the part of the log that one subtask reads. */
+  @FunctionalInterface
+  interface Factory extends Serializable {
+    ChangeLog open(TableConfig table, DeploymentConfig deployment, int subtask, int parallelism);
+  }
 
   /** Takes the changes that were read. */
   @FunctionalInterface

@@ -91,6 +91,7 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
 
   private final TableConfig table;
   private final DeploymentConfig deployment;
+  private final ChangeLog.Factory changeLogs;
   private final transient MailboxExecutor mailbox;
 
   private transient ListState<FeatureChange> pendingState;
@@ -119,8 +120,10 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
   OnlineStoreWriter(
       StreamOperatorParameters<FeatureChange> parameters,
       TableConfig table,
-      DeploymentConfig deployment) {
+      DeploymentConfig deployment,
+      ChangeLog.Factory changeLogs) {
     super(parameters);
+    this.changeLogs = changeLogs;
     this.table = table;
     this.deployment = deployment;
     this.mailbox = parameters.getMailboxExecutor();
@@ -214,15 +217,24 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
   @Override
   public void snapshotState(StateSnapshotContext context) throws Exception {
     super.snapshotState(context);
-    List<FeatureChange> pending = new ArrayList<>();
-    inFlight.forEach(batch -> batch.writes().forEach(write -> pending.add(write.change())));
-    buffer.waiting().forEach(write -> pending.add(write.change()));
-    pendingState.update(pending);
+    pendingState.update(pendingWrites());
     identityState.update(List.of(identity.toState()));
     writesState.update(List.of(writesAcknowledged));
     if (settledCheckpoint != null) {
       settledCheckpoint.started(context.getCheckpointId());
     }
+  }
+
+  /** Changes whose writes are not acknowledged. */
+  List<FeatureChange> pendingWrites() {
+    List<FeatureChange> pending = new ArrayList<>();
+    inFlight.forEach(batch -> batch.writes().forEach(write -> pending.add(write.change())));
+    buffer.waiting().forEach(write -> pending.add(write.change()));
+    return pending;
+  }
+
+  WriterMetrics metrics() {
+    return metrics;
   }
 
   @Override
@@ -512,7 +524,7 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
     int parallelism = getRuntimeContext().getTaskInfo().getNumberOfParallelSubtasks();
     restorer =
         new StoreRestorer(
-            new KafkaChangeLog(table, deployment, subtask, parallelism),
+            changeLogs.open(table, deployment, subtask, parallelism),
             store,
             deployment.redis(),
             checkpointing ? Long.MAX_VALUE : RESTORE_SETTLE_MS,

@@ -17,10 +17,16 @@ final class OnlineStoreWriterFactory extends AbstractStreamOperatorFactory<Featu
 
   private final TableConfig table;
   private final DeploymentConfig deployment;
+  private final ChangeLog.Factory changeLogs;
 
-  OnlineStoreWriterFactory(TableConfig table, DeploymentConfig deployment) {
+  /**
+   * @param changeLogs opens the log that the store is restored from
+   */
+  OnlineStoreWriterFactory(
+      TableConfig table, DeploymentConfig deployment, ChangeLog.Factory changeLogs) {
     this.table = table;
     this.deployment = deployment;
+    this.changeLogs = changeLogs;
     setChainingStrategy(ChainingStrategy.ALWAYS);
   }
 
@@ -28,7 +34,7 @@ final class OnlineStoreWriterFactory extends AbstractStreamOperatorFactory<Featu
   @SuppressWarnings("unchecked")
   public <T extends StreamOperator<FeatureChange>> T createStreamOperator(
       StreamOperatorParameters<FeatureChange> parameters) {
-    return (T) new OnlineStoreWriter(parameters, table, deployment);
+    return (T) new OnlineStoreWriter(parameters, table, deployment, changeLogs);
   }
 
   @Override
