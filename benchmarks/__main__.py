@@ -1,0 +1,95 @@
+"""Runs the benchmarks: ``python -m benchmarks [--only NAME ...] [--quick] [--out FOLDER]``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from benchmarks import report
+from benchmarks.context import REPOSITORY, Context
+from benchmarks.figures import Figure
+
+BENCHMARKS = {
+    "operator": ("benchmarks.operator_throughput", "Events through the operator"),
+    "scheduler": ("benchmarks.scheduler_cost", "Cost of scheduling"),
+    "state": ("benchmarks.state_size", "State of a key"),
+    "reads": ("benchmarks.online_reads", "Reads, and memory of the online store"),
+    "writer": ("benchmarks.store_writer", "Writes to the online store"),
+    "execution-mode": ("benchmarks.execution_mode", "Execution mode of the feature function"),
+    "stl": ("benchmarks.stl_throughput", "STL updates through the whole pipeline"),
+    "freshness": ("benchmarks.freshness", "From event to readable feature"),
+}
+"""Name to module and title, in the order in which they run."""
+
+_LOG_WIDTH = 140
+
+
+def main() -> int:
+    """Runs what was asked for; 1 if a benchmark could not run."""
+    arguments = _parse()
+    # As an interrupt: every `with` block ends what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_LOG_WIDTH)
+    started = time.monotonic()
+    results: dict[str, list[Figure]] = {}
+    failed = []
+    for name in arguments.only or BENCHMARKS:
+        try:
+            results[name] = _run(console, arguments, name, started)
+        except Exception:
+            traceback.print_exc()
+            failed.append(name)
+    if results:
+        written = report.write(arguments.out, results, quick=arguments.quick)
+        console.print(f"\nReport: {written}, charts beside it")
+    if failed:
+        console.print(f"[red]Could not run: {', '.join(failed)}[/]")
+    return 1 if failed else 0
+
+
+def _run(
+    console: Console, arguments: argparse.Namespace, name: str, started: float
+) -> list[Figure]:
+    module, title = BENCHMARKS[name]
+
+    def say(text: str) -> None:
+        seconds = int(time.monotonic() - started)
+        stamp = f"{seconds // 60:02d}:{seconds % 60:02d}"
+        console.print(f"[dim]{stamp} {name}: {escape(text)}[/]")
+
+    say(f"{title} ...")
+    with tempfile.TemporaryDirectory(prefix="freshet-bench-") as scratch:
+        context = Context(arguments.quick, Path(scratch), arguments.cache, say)
+        figures: list[Figure] = importlib.import_module(module).run(context)
+    report.show(console, title, figures)
+    return figures
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), metavar="NAME",
+                        help=f"of {', '.join(BENCHMARKS)}")  # fmt: skip
+    parser.add_argument("--quick", action="store_true",
+                        help="one small round: to try them out, not for figures")  # fmt: skip
+    parser.add_argument("--out", type=Path, default=Path("out/bench"),
+                        help="folder for report.json and the charts")  # fmt: skip
+    parser.add_argument("--cache", type=Path, default=REPOSITORY / ".bench",
+                        help="folder for Feast's environment")  # fmt: skip
+    arguments = parser.parse_args()
+    arguments.cache = arguments.cache.absolute()
+    return arguments
+
+
+if __name__ == "__main__":
+    sys.exit(main())

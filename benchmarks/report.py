@@ -1,0 +1,128 @@
+"""Shows figures: a table on the terminal, a JSON report and charts."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.figures import Figure
+
+
+def show(console: Console, title: str, figures: Sequence[Figure]) -> None:
+    """Prints a table of one benchmark's figures."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("figure", overflow="fold")
+    for column in ("median", "spread"):
+        table.add_column(column, justify="right")
+    table.add_column("beside", overflow="fold")
+    table.add_column("aim", justify="right")
+    for figure in figures:
+        table.add_row(
+            figure.name,
+            f"{_number(figure.median)} {figure.unit}",
+            "" if figure.spread is None else f"{figure.spread:.0%}",
+            _beside(figure),
+            _aim(figure),
+        )
+    console.print(table)
+
+
+def _beside(figure: Figure) -> str:
+    if figure.baseline is None or figure.ratio is None:
+        return ""
+    return f"{figure.ratio:.3g}x {figure.baseline.name}"
+
+
+def _aim(figure: Figure) -> str:
+    if figure.aim is None:
+        return ""
+    met = figure.aim.is_met(figure)
+    return f"{figure.aim} " + ("[green]met[/]" if met else "[red]missed[/]")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
+
+
+def write(out: Path, results: dict[str, list[Figure]], *, quick: bool) -> Path:
+    """Writes ``report.json`` and a chart for each benchmark; returns the report's path."""
+    out.mkdir(parents=True, exist_ok=True)
+    report = out / "report.json"
+    document = {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "quick": quick,
+        "benchmarks": {
+            name: [figure.to_dict() for figure in figures] for name, figures in results.items()
+        },
+    }
+    report.write_text(json.dumps(document, indent=1, ensure_ascii=False), encoding="utf-8")
+    for name, figures in results.items():
+        _chart(out / f"{name}.png", name, figures)
+    return report
+
+
+def machine() -> dict[str, Any]:
+    """Where this runs, as far as figures depend on it."""
+    pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    return {
+        "cores": os.cpu_count(),
+        "memory_gb": round(pages * size / 1e9, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "load_1min": os.getloadavg()[0],
+    }
+
+
+def _chart(file: Path, title: str, figures: Sequence[Figure]) -> None:
+    """Medians as bars with the range of the rounds; one panel for each unit."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    groups = _by_unit(figures)
+    rows = [len(group) for group in groups.values()]
+    plot, axes = plt.subplots(
+        len(groups),
+        1,
+        figsize=(9, 1.2 * len(groups) + 0.35 * sum(rows)),
+        squeeze=False,
+        height_ratios=rows,
+        layout="constrained",
+    )
+    for axis, (unit, group) in zip(axes[:, 0], groups.items(), strict=True):
+        medians = [figure.median for figure in group]
+        ranges = [
+            [f.median - min(f.samples) for f in group],
+            [max(f.samples) - f.median for f in group],
+        ]
+        places = range(len(group))
+        axis.barh(places, medians, xerr=ranges, color="#4477aa", ecolor="#bb5566", height=0.6)
+        for place, figure in enumerate(group):
+            if figure.aim is not None and figure.aim.of == "value":
+                axis.plot([figure.aim.limit] * 2, [place - 0.4, place + 0.4], color="#228833")
+        axis.set_yticks(places, [figure.name for figure in group], fontsize=8)
+        axis.invert_yaxis()
+        axis.set_xlabel(unit)
+        positive = [value for value in medians if value > 0]
+        if positive and max(positive) > 30 * min(positive):
+            axis.set_xscale("log")
+    plot.suptitle(f"{title} (median, range of rounds, aim in green)", fontsize=10)
+    plot.savefig(file, dpi=120)
+    plt.close(plot)
+
+
+def _by_unit(figures: Iterable[Figure]) -> dict[str, list[Figure]]:
+    groups: dict[str, list[Figure]] = {}
+    for figure in figures:
+        groups.setdefault(figure.unit, []).append(figure)
+    return groups
