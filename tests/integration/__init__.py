@@ -1,0 +1,1 @@
+"""The real pipeline on real servers, held to the reference model."""
