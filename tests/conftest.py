@@ -21,7 +21,13 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     Shared by the whole session: a test cancels its jobs, uses topics and tables of its own, and
     brings back what it killed.
     """
-    options = StackOptions(flink=FlinkOptions(task_managers=2, checkpoint_interval_ms=1_000))
+    flink = FlinkOptions(
+        task_managers=2,
+        checkpoint_interval_ms=1_000,
+        # Flink's REST API tells metrics that are at most so old; the default is 10 s.
+        settings={"metrics.fetcher.update-interval": "1000"},
+    )
+    options = StackOptions(flink=flink)
     with Stack(tmp_path_factory.mktemp("stack"), options) as running:
         yield running
 
