@@ -1,0 +1,153 @@
+"""What the demo shows while it runs: a live table on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+REFRESH_INTERVAL_S = 0.4
+LINE_INTERVAL_S = 10.0
+"""Where lines are kept, as in a log, fewer say as much."""
+
+
+@dataclass(frozen=True)
+class PolicyView:
+    """One policy's column."""
+
+    policy: str
+    updates: int
+    loss: float | None
+    """So far, in units of the naive error."""
+
+    recent_loss: float | None
+    """Over the last day of event time."""
+
+    staleness_hours: float | None
+    freshness_p50_ms: float | None
+    freshness_p99_ms: float | None
+    dead_letters: int
+
+
+@dataclass(frozen=True)
+class View:
+    """What is shown at one moment."""
+
+    phase: str
+    done: int
+    total: int
+    unit: str
+    """What is counted, such as "hour"."""
+
+    events: int
+    speed_up: float | None
+    policies: Sequence[PolicyView]
+
+
+class LiveDisplay:
+    """Shows the newest view, at most a few times a second."""
+
+    def __init__(self, console: Console) -> None:
+        """Shows on this console."""
+        self._console = console
+        self._live: Live | None = None
+        self._next_s = 0.0
+        self._interval_s = REFRESH_INTERVAL_S if console.is_terminal else LINE_INTERVAL_S
+
+    def __enter__(self) -> LiveDisplay:
+        """Takes the terminal over, where there is one."""
+        if self._console.is_terminal:
+            self._live = Live(console=self._console, auto_refresh=False)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Gives the terminal back; the last view stays."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def say(self, text: str) -> None:
+        """Prints a line that stays."""
+        self._console.print(text, soft_wrap=True)
+
+    def show(self, view: Callable[[], View], *, now: bool = False) -> None:
+        """Shows a view, if it is time for one.
+
+        Args:
+            view: makes it; not called when it is too early.
+            now: whether it is shown however early it is.
+        """
+        time_s = time.monotonic()
+        if time_s < self._next_s and not now:
+            return
+        self._next_s = time_s + self._interval_s
+        if self._live is not None:
+            self._live.update(render(view()), refresh=True)
+        else:
+            self._console.print(plain_line(view()), soft_wrap=True)
+
+
+def render(view: View) -> RenderableType:
+    """The view as a table with a progress bar."""
+    table = Table(title=None, expand=False)
+    table.add_column("")
+    for policy in view.policies:
+        table.add_column(policy.policy, justify="right")
+    rows: list[tuple[str, Callable[[PolicyView], str]]] = [
+        ("updates", lambda p: f"{p.updates:,}"),
+        ("loss so far (× naive error)", lambda p: number(p.loss, ".3f")),
+        ("loss, last 24 h", lambda p: number(p.recent_loss, ".3f")),
+        ("staleness, mean", lambda p: number(p.staleness_hours, ".1f", " h")),
+        ("freshness p50", lambda p: number(p.freshness_p50_ms, ".0f", " ms")),
+        ("freshness p99", lambda p: number(p.freshness_p99_ms, ".0f", " ms")),
+        ("dead letters", lambda p: f"{p.dead_letters}"),
+    ]
+    best = min((p.loss for p in view.policies if p.loss is not None), default=None)
+    for name, cell in rows:
+        bold = name.startswith("loss so far")
+        cells = [
+            Text(cell(p), style="bold green" if bold and p.loss == best is not None else "")
+            for p in view.policies
+        ]
+        table.add_row(name, *cells)
+    progress = Table.grid(padding=(0, 1))
+    progress.add_row(
+        ProgressBar(total=max(1, view.total), completed=view.done, width=30),
+        f"{view.phase}: {view.unit} {view.done} of {view.total}",
+        f"{view.events:,} events",
+        f"{view.speed_up:,.0f} × real time" if view.speed_up else "",
+    )
+    return Group(table, progress)
+
+
+def plain_line(view: View) -> str:
+    """The view in one line."""
+    parts = [f"{view.phase}: {view.unit} {view.done} of {view.total}, {view.events:,} events"]
+    if view.speed_up:
+        parts.append(f"{view.speed_up:,.0f} x real time")
+    for p in view.policies:
+        parts.append(
+            f"{p.policy}: loss {number(p.loss, '.3f')}, {p.updates} updates, staleness "
+            f"{number(p.staleness_hours, '.1f', ' h')}, freshness "
+            f"{number(p.freshness_p50_ms, '.0f')}/{number(p.freshness_p99_ms, '.0f')} ms, "
+            f"{p.dead_letters} dead letters"
+        )
+    return "; ".join(parts)
+
+
+def number(value: float | None, form: str, unit: str = "") -> str:
+    """A number with its unit, or a dash for none."""
+    return "–" if value is None else f"{value:{form}}{unit}"

@@ -1,0 +1,165 @@
+"""The report as one self-contained HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from freshet.demo.live import number
+from freshet.demo.plots import COLORS, Plot, to_svg
+from freshet.demo.report import certainty, conclusion
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1b1f24; --page: #fff; --faint: #6a737d; --line: #d8dee4 }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6edf3; --page: #14181d; --faint: #9aa4af; --line: #343b44 }
+}
+body { color: var(--ink); background: var(--page); margin: 2rem auto; max-width: 54rem;
+  padding: 0 1rem; font: 16px/1.55 system-ui, sans-serif }
+h1 { font-size: 1.6rem; margin-bottom: .2rem }
+h2 { font-size: 1.15rem; margin: 2.2rem 0 .4rem }
+p.faint, td.faint, figcaption { color: var(--faint) }
+p.warning { border-left: 4px solid #d1242f; padding-left: .8rem }
+figure { margin: 0 }
+figure svg { color: var(--ink); max-width: 100%; height: auto; display: block }
+table { border-collapse: collapse; width: 100% }
+th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line) }
+th:first-child, td:first-child { text-align: left }
+table.numbers td { white-space: nowrap }
+table.text td, table.text th { text-align: left; vertical-align: top; overflow-wrap: anywhere }
+code { font-size: .9em }
+"""
+
+
+def render_page(report: Mapping[str, Any], plots: Sequence[Plot]) -> str:
+    """The page, without any reference to another file.
+
+    Args:
+        report: as ``build_report`` makes it.
+        plots: of the same report.
+    """
+    parts = [
+        "<h1>Freshet demo</h1>",
+        f'<p class="faint">{escape(_subtitle(report))}</p>',
+        _warning(report),
+        f"<p><strong>{escape(conclusion(report))}</strong> {escape(certainty(report))}</p>",
+        _policies(report),
+        *(_plot(plot) for plot in plots),
+        _freshness(report),
+        _dead_letters(report),
+        _how(report),
+    ]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>Freshet demo</title>\n<style>{_STYLE}</style></head>\n<body>\n"
+        + "\n".join(part for part in parts if part)
+        + "\n</body></html>\n"
+    )
+
+
+def _subtitle(report: Mapping[str, Any]) -> str:
+    shown = report["configuration"]
+    steps = report["steps"]["count"]
+    planned = report["steps"]["planned"]
+    part = "" if steps == planned else f" of {planned} planned"
+    speed = f", replayed {report['speed_up']:,.0f} times as fast" if report["speed_up"] else ""
+    return (
+        f"{shown['keys']} virtual machines of Microsoft Azure, {steps} hours{part}{speed}; every "
+        f"hour {shown['updates_per_step']:g} of {shown['keys']} features may be computed "
+        f"({shown['budget']:.1%}). Finished {report['finished_at']}."
+    )
+
+
+def _warning(report: Mapping[str, Any]) -> str:
+    if not report["interrupted"]:
+        return ""
+    return (
+        '<p class="warning">The run was interrupted: the numbers are of the part before that.</p>'
+    )
+
+
+def _policies(report: Mapping[str, Any]) -> str:
+    head = (
+        "<tr><th>policy</th><th>loss</th><th>error, % points</th><th>updates</th>"
+        "<th>staleness, mean</th><th>p99</th><th>freshness p50</th><th>p99</th></tr>"
+    )
+    rows = []
+    for name, policy in report["policies"].items():
+        stale, fresh = policy["staleness_hours"], policy["freshness_ms"]
+        cells = [
+            number(policy["loss"], ".3f"),
+            number(policy["mae_percent_points"], ".3f"),
+            number(policy["updates"], ",d"),
+            number(stale["mean"], ".1f", " h"),
+            number(stale["p99"], ".0f", " h"),
+            number(fresh["p50"], ".0f", " ms"),
+            number(fresh["p99"], ".0f", " ms"),
+        ]
+        mark = f'<span style="color:{COLORS[name]}">■</span>'
+        rows.append(
+            f"<tr><td>{mark} {escape(name)}</td>"
+            + "".join(f"<td>{cell}</td>" for cell in cells)
+            + "</tr>"
+        )
+    return f'<table class="numbers">{head}{"".join(rows)}</table>'
+
+
+def _plot(plot: Plot) -> str:
+    return (
+        f"<h2>{escape(plot.title)}</h2>\n<figure>{to_svg(plot.figure)}"
+        f"<figcaption>{escape(plot.caption)}</figcaption></figure>"
+    )
+
+
+def _freshness(report: Mapping[str, Any]) -> str:
+    steady, initial = report["freshness_ms"], report["freshness_initial_ms"]
+    return (
+        "<h2>Freshness</h2><p>Wall time from producing the newest event in a value to seeing that "
+        "value's change event: "
+        f"p50 {number(steady['p50'], '.0f', ' ms')}, p99 {number(steady['p99'], '.0f', ' ms')} "
+        f"over {steady['samples']:,} updates in steady state. The first value of each key is "
+        "counted apart, because then all are computed at once: "
+        f"p50 {number(initial['p50'], '.0f', ' ms')}, "
+        f"p99 {number(initial['p99'], '.0f', ' ms')}. With a budget for each hour this says how "
+        "long a <em>chosen</em> key takes; how long a key waits to be chosen is its staleness.</p>"
+    )
+
+
+def _dead_letters(report: Mapping[str, Any]) -> str:
+    letters = report["dead_letter_samples"]
+    if not letters:
+        return ""
+    rows = "".join(
+        f"<tr><td>{escape(letter['table'])}</td><td>{escape(letter['reason'])}</td>"
+        f"<td><code>{escape(letter['value'] or '')}</code></td></tr>"
+        for letter in letters
+    )
+    return (
+        f"<h2>Dead letters</h2><p>{sum(report['malformed_events_sent'].values())} malformed events "
+        "were sent on purpose. Both jobs read them and went on; each is one dead letter in "
+        f"each job's topic: {report['dead_letters']} of {report['dead_letters_expected']} "
+        "expected.</p>"
+        '<table class="text"><tr><th>table</th><th>reason</th><th>original</th></tr>'
+        f"{rows}</table>"
+    )
+
+
+def _how(report: Mapping[str, Any]) -> str:
+    phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in report["wall_s"].items())
+    versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
+    return (
+        "<h2>How it was measured</h2>"
+        f"<p>{report['events']:,} readings went through Kafka into two Flink jobs, one for each "
+        "policy, with the same feature function (STL decomposition over three days), the same "
+        "events and the same budget. A model for each table read all features from Redis every "
+        "hour of event time, forecast the next twelve readings, compared them with what came and "
+        f"sent {report['feedback']:,} errors back. {report['changes']:,} change events came out. "
+        "Each hour was decided before the next was sent, so the choices do not depend on the "
+        "speed of this machine.</p>"
+        f"<p>Loss: {escape(report['notes']['loss'])}</p>"
+        f'<p class="faint">{report["host"]["cores"]} cores; {escape(phases)}. {escape(versions)}. '
+        "The readings are of the Azure Public Dataset (Cortez et al., SOSP 2017), CC-BY 4.0. All "
+        "numbers, also by step and by machine, are in report.json.</p>"
+    )
