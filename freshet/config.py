@@ -45,6 +45,18 @@ _TOPIC_PREFIX = re.compile(r"[A-Za-z0-9._-]*")
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,/]+):(\d{1,5})")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
+_KAFKA_PYTHON_NAMES = {
+    "client.id": "client_id",
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+    "ssl.ca.location": "ssl_cafile",
+    "ssl.certificate.location": "ssl_certfile",
+    "ssl.key.location": "ssl_keyfile",
+    "ssl.key.password": "ssl_password",
+}
+
 _JAVA_LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -212,6 +224,21 @@ class Config:
     def kafka_client_properties(self) -> dict[str, str]:
         """Properties of a librdkafka client (confluent-kafka)."""
         return {"bootstrap.servers": self.kafka_bootstrap, **self.kafka_properties}
+
+    def kafka_admin_properties(self) -> dict[str, Any]:
+        """The same for kafka-python, which administers the topics.
+
+        Properties that it has no name for tune the other clients and are left out.
+        """
+        properties = self.kafka_client_properties()
+        if "sasl.mechanisms" in properties:
+            properties["sasl.mechanism"] = properties["sasl.mechanisms"]
+        renamed = {
+            ours: properties[theirs]
+            for theirs, ours in _KAFKA_PYTHON_NAMES.items()
+            if theirs in properties
+        }
+        return renamed | {"bootstrap_servers": self.kafka_bootstrap.split(",")}
 
     def kafka_java_properties(self) -> dict[str, str]:
         """The same for a Java client, which names a login and a certificate differently."""

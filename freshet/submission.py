@@ -31,8 +31,14 @@ RUNNING_DEADLINE_S = 120.0
 """How long a submitted job may take until all of its subtasks run."""
 
 _POLL_INTERVAL_S = 0.2
+_ENDED = ("FINISHED", "CANCELED", "FAILED")
 _JOB_ID = re.compile(r"submitted with JobID ([0-9a-f]{32})")
 _PYTHON_ERROR = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception)): (.+)$")
+
+
+def feature_job_name(table: str) -> str:
+    """Name in Flink of a table's feature job."""
+    return f"freshet-{table}"
 
 
 @dataclass(frozen=True)
@@ -71,9 +77,12 @@ def submit_table(
 
     Raises:
         ConfigError: the definition is wrong; with every problem.
-        JobError: Flink refused the job, or it does not run.
+        JobError: a job of this table runs already, Flink refused this one, or it does not run.
+        StoreUnavailableError: the home region's Redis does not answer.
         StackError: Flink does not answer.
     """
+    from freshet.store.connection import connect
+    from freshet.store.registry import register_table
     from freshet.table import load_table
 
     if config.flink_rest is None:
@@ -85,7 +94,15 @@ def submit_table(
     rest = FlinkRest(config.flink_rest)
     _check_slots(rest, subtasks, stack)
     definition = table.to_dict(topic_prefix=config.topic_prefix)
+    _check_not_running(rest, table)
     created = create_missing_topics(config, topics_of_table(definition, partitions))
+    redis = connect(config)
+    try:
+        register_table(
+            redis, table, store_prefix=config.store_prefix, topic_prefix=config.topic_prefix
+        )
+    finally:
+        redis.close()
 
     log = _log_file(table, stack)
     with tempfile.TemporaryDirectory(prefix="freshet-submit-") as scratch:
@@ -96,7 +113,11 @@ def submit_table(
             subtasks,
             savepoint,
             python_files,
-            ["--table", str(file.absolute()), "--config", str(config_file)],
+            [
+                *("--table", str(file.absolute())),
+                *("--config", str(config_file)),
+                *("--subtasks", str(subtasks)),
+            ],
         )
         job_id = _run_client(command, _environment(stack, Path(scratch)), log)
     _wait_until_running(rest, job_id, running_deadline_s)
@@ -176,6 +197,17 @@ def _reason(output: str) -> str:
     errors = filter(None, map(_PYTHON_ERROR.match, rest.splitlines())) if traceback else ()
     first = next(iter(errors), None)
     return root_cause(output) if first is None else f"{first[1]}: {first[2]}"
+
+
+def _check_not_running(rest: FlinkRest, table: FeatureTable) -> None:
+    # Two jobs of one table would issue versions as one writer, and share its feedback.
+    name = feature_job_name(table.name)
+    for job in rest.jobs():
+        if job.name == name and job.state not in _ENDED:
+            raise JobError(
+                f"table {table.name} has job {job.id} already, which is {job.state}; cancel it"
+                " first, or give this table another name"
+            )
 
 
 def _check_slots(rest: FlinkRest, needed: int, stack: Stack | None) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
+from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from freshet.config import Config
 from freshet.errors import FreshetError
@@ -12,7 +17,8 @@ from freshet.errors import FreshetError
 DEFAULT_PARTITIONS = 4
 """Partitions of a topic that carries a table's keys."""
 
-_REQUEST_TIMEOUT_S = 30.0
+_REQUEST_TIMEOUT_MS = 30_000
+_POLL_INTERVAL_S = 0.05
 
 # The newest record of each key is all that a reader needs: a table's changes rebuild its online
 # store, and progress is a state, not a history.
@@ -46,6 +52,15 @@ def topics_of_table(
     ]
 
 
+def _wait_for(admin: KafkaAdminClient, names: list[str]) -> None:
+    """A topic is created when the controller says so; brokers tell of it a moment later."""
+    deadline = time.monotonic() + _REQUEST_TIMEOUT_MS / 1000
+    while not set(names) <= set(admin.list_topics()):
+        if time.monotonic() > deadline:
+            raise FreshetError(f"Kafka created topics {', '.join(names)}, but does not list them")
+        time.sleep(_POLL_INTERVAL_S)
+
+
 def create_missing_topics(config: Config, topics: Iterable[Topic]) -> list[str]:
     """Creates the topics that do not exist, with the broker's replication, and waits for them.
 
@@ -55,37 +70,32 @@ def create_missing_topics(config: Config, topics: Iterable[Topic]) -> list[str]:
     Raises:
         FreshetError: Kafka does not answer, or refuses.
     """
-    from confluent_kafka import KafkaError, KafkaException
-    from confluent_kafka.admin import AdminClient, NewTopic
-
-    # What goes wrong is raised; the library need not print it as well.
-    admin = AdminClient({**config.kafka_client_properties(), "log_level": "0"})
     try:
-        existing = set(admin.list_topics(timeout=_REQUEST_TIMEOUT_S).topics)
-    except KafkaException as error:
+        admin = KafkaAdminClient(
+            request_timeout_ms=_REQUEST_TIMEOUT_MS, **config.kafka_admin_properties()
+        )
+    except KafkaError as error:
         raise FreshetError(
-            f"Kafka at {config.kafka_bootstrap} does not answer ({error.args[0].str()}); check"
+            f"Kafka at {config.kafka_bootstrap} does not answer ({error}); check"
             " kafka_bootstrap and that the broker runs"
         ) from error
-    missing = {topic.name: topic for topic in topics if topic.name not in existing}
-    if not missing:
-        return []
-    requests = admin.create_topics(
-        [
-            NewTopic(topic.name, num_partitions=topic.partitions, config=dict(topic.settings))
-            for topic in missing.values()
-        ],
-        operation_timeout=_REQUEST_TIMEOUT_S,
-    )
-    created = []
-    for name, request in requests.items():
-        try:
-            request.result()
-            created.append(name)
-        except KafkaException as error:
-            # Somebody else was faster: the topic is there, which is what was wanted.
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise FreshetError(
-                    f"topic {name} cannot be created: {error.args[0].str()}"
-                ) from error
-    return created
+    try:
+        existing = set(admin.list_topics())
+        missing = {topic.name: topic for topic in topics if topic.name not in existing}
+        created = []
+        for topic in missing.values():
+            request = NewTopic(topic.name, topic.partitions, -1, topic_configs=dict(topic.settings))
+            try:
+                admin.create_topics([request], timeout_ms=_REQUEST_TIMEOUT_MS)
+                created.append(topic.name)
+            except TopicAlreadyExistsError:
+                # Somebody else was faster: the topic is there, which is what was wanted.
+                continue
+            except KafkaError as error:
+                raise FreshetError(f"topic {topic.name} cannot be created: {error}") from error
+        _wait_for(admin, created)
+        return created
+    except KafkaError as error:
+        raise FreshetError(f"Kafka at {config.kafka_bootstrap} failed: {error}") from error
+    finally:
+        admin.close()

@@ -31,11 +31,6 @@ EVENT_TIME_WATERMARK_INTERVAL_MS = 20
 """With a budget by event time, the watermark is what makes choices; 200 ms is Flink's default."""
 
 
-def job_name(table: FeatureTable) -> str:
-    """Name of a table's job in Flink."""
-    return f"freshet-{table.name}"
-
-
 def job_settings(table: FeatureTable) -> Configuration:
     """Flink settings that the feature job needs, whatever the cluster's own are."""
     settings = Configuration()
