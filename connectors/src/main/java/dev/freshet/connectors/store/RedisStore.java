@@ -118,7 +118,15 @@ final class RedisStore implements AutoCloseable {
   private CompletableFuture<Void> writeWhole(List<StoreWrite> batch, int[] codes) {
     int[] all = new int[batch.size()];
     Arrays.setAll(all, i -> i);
-    return writePart(node(seeds.get(0)), batch, all, codes, false);
+    return writePart(node(seeds.get(0)), batch, all, codes, false)
+        .exceptionallyCompose(
+            failed ->
+                CompletableFuture.failedFuture(
+                    StoreFailures.isError(failed, "MOVED")
+                        ? new StoreException(
+                            address() + " is part of a Redis Cluster; set redis.cluster to true",
+                            failed)
+                        : failed));
   }
 
   private CompletableFuture<Void> writeBySlot(

@@ -70,6 +70,10 @@ final class StoreFailures {
 
   /** The exception that fails the job, or nothing if another attempt may succeed. */
   static Optional<StoreException> fatal(String where, Throwable failure) {
+    Optional<StoreException> known = ExceptionUtils.findThrowable(failure, StoreException.class);
+    if (known.isPresent()) {
+      return known;
+    }
     for (Classifier classifier : CHAIN) {
       if (ExceptionUtils.findThrowable(failure, classifier.matches).isPresent()) {
         return classifier.fix == null
