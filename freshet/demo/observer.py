@@ -198,10 +198,12 @@ class Observer:
                 ]
             )
             while not self._stopping.is_set():
-                records = consumer.consume(_BATCH_RECORDS, _POLL_TIMEOUT_S)
-                if not records:
+                first = consumer.poll(_POLL_TIMEOUT_S)
+                if first is None:
                     continue
                 wall_s = time.time()
+                # Only what is there already: waiting for a full batch would delay what it says.
+                records = [first, *consumer.consume(_BATCH_RECORDS, 0)]
                 with self._changed:
                     for record in records:
                         if record.error() is None:
