@@ -133,7 +133,8 @@ class Job:
 
     def metric(self, name: str) -> float:
         """A metric of ours, summed over operators and subtasks, as Flink's REST API tells it."""
-        wanted = f".freshet.table.{self.table.name}.{name}"
+        # Flink writes an underscore for a dot inside a name.
+        wanted = f".freshet.table.{self.table.name.replace('.', '_')}.{name}"
         total = 0.0
         for vertex in self.stack.flink.rest.get(f"/jobs/{self.id}")["vertices"]:
             path = f"/jobs/{self.id}/vertices/{vertex['id']}/subtasks/metrics"
