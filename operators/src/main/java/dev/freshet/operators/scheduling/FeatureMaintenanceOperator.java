@@ -324,7 +324,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
       // Its data stays pending; the next event schedules the key again.
       return;
     }
-    long stillPending = known - through;
+    int stillPending = known - through;
     long oldestStillPending =
         stillPending > 0 ? RawWindow.timestamp(window.entries().get(through)) : Long.MAX_VALUE;
     double regret = record.regret;

@@ -4,10 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.freshet.connectors.record.Event;
 import dev.freshet.connectors.record.Feedback;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Combinators;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
@@ -35,7 +38,7 @@ class EventTimeDeterminismProperties {
             WindowExtent.ofPoints(1_000),
             WindowExtent.ofDuration(40),
             WindowExtent.ofDuration(350));
-    return net.jqwik.api.Combinators.combine(
+    return Combinators.combine(
             policies,
             windows,
             Arbitraries.integers().between(1, 4),
@@ -94,7 +97,7 @@ class EventTimeDeterminismProperties {
         Replay.shuffled(Replay.events(random), List.of(), ahead * 300L, random);
     try (MaintenanceHarness harness = MaintenanceHarness.open(table, Backend.HEAP)) {
       Replay.deliver(harness, inputs, 0, inputs.size(), random);
-      java.util.Map<String, Long> last = new java.util.HashMap<>();
+      Map<String, Long> last = new HashMap<>();
       for (ComputeBatch.Request request : harness.chosen()) {
         long timestamp = request.version().timestampMicros();
         Long before = last.put(request.key(), timestamp);

@@ -9,7 +9,9 @@ import dev.freshet.connectors.record.ValueKind;
 import dev.freshet.connectors.record.Version;
 import dev.freshet.operators.scheduling.MaintenanceHarness.Ending;
 import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -240,7 +242,7 @@ class FeatureMaintenanceOperatorTest {
     TestSettings fifo = REGRET.with(new FifoPolicy()).minPoints(3);
     try (MaintenanceHarness harness = MaintenanceHarness.open(fifo, Backend.HEAP)) {
       for (int i = 1; i <= 5; i++) {
-        harness.event("a", 10 * i);
+        harness.event("a", 10L * i);
       }
       harness.watermark(1_000);
       assertThat(harness.chosen().stream().map(ComputeBatch.Request::eventTimeMs))
@@ -281,8 +283,8 @@ class FeatureMaintenanceOperatorTest {
         for (int i = 0; i < 3; i++) {
           harness.event("a", step * 100 + 10 + i);
           harness.event("b", step * 100 + 20 + i);
-          harness.event("c", step * 100 + 30 + 2 * i);
-          harness.event("d", step * 100 + 31 + 2 * i);
+          harness.event("c", step * 100 + 30 + 2L * i);
+          harness.event("d", step * 100 + 31 + 2L * i);
         }
         harness.watermark((step + 1) * 100);
       }
@@ -399,8 +401,8 @@ class FeatureMaintenanceOperatorTest {
     int quiet = 15;
     int error = 20;
     try (MaintenanceHarness harness = MaintenanceHarness.open(settings, Backend.HEAP)) {
-      java.util.Map<String, Version> versions = new java.util.HashMap<>();
-      java.util.Map<String, Integer> waits = new java.util.HashMap<>();
+      Map<String, Version> versions = new HashMap<>();
+      Map<String, Integer> waits = new HashMap<>();
       int longest = 0;
       for (long step = 0; step < 600; step++) {
         for (int i = 0; i < loud + quiet; i++) {

@@ -182,7 +182,7 @@ class KeyWindowsProperties {
     KeyWindows windows = new KeyWindows(state, WindowExtent.ofPoints(2));
     KeyRecord record = new KeyRecord();
     for (long id : LongStream.range(0, 3).toArray()) {
-      windows.add(record, MaintenanceHarness.scalar("k", 5, id, id), 5);
+      windows.add(record, MaintenanceHarness.scalar("k", 5, id, (double) id), 5);
     }
     windows.trim(record, windows.read(), 5);
     assertThat(windows.add(record, MaintenanceHarness.scalar("k", 5, 3, 3), 5))
@@ -198,6 +198,6 @@ class KeyWindowsProperties {
   }
 
   private static Event event(long timestampMs) {
-    return MaintenanceHarness.scalar("k", timestampMs, 0, timestampMs);
+    return MaintenanceHarness.scalar("k", timestampMs, 0, (double) timestampMs);
   }
 }

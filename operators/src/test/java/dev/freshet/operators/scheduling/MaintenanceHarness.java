@@ -197,7 +197,7 @@ final class MaintenanceHarness implements AutoCloseable {
   }
 
   void event(String key, long timestampMs) throws Exception {
-    event(scalar(key, timestampMs, 0, timestampMs));
+    event(scalar(key, timestampMs, 0, (double) timestampMs));
   }
 
   void event(Event event) throws Exception {

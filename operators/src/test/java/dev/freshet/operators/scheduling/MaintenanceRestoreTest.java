@@ -285,7 +285,7 @@ class MaintenanceRestoreTest {
     OperatorSubtaskState state;
     try (MaintenanceHarness harness = MaintenanceHarness.open(table, backend)) {
       for (int i = 1; i <= 4; i++) {
-        harness.event("a", 10 * i);
+        harness.event("a", 10L * i);
       }
       harness.watermark(100);
       harness.function(request -> Ending.NONE);

@@ -33,7 +33,8 @@ final class Replay {
     for (int key = 0; key < KEYS; key++) {
       long timestamp = random.nextInt(300);
       while (timestamp < STEPS * TestSettings.STEP_MS) {
-        events.add(MaintenanceHarness.scalar("k" + key, timestamp, random.nextInt(2), timestamp));
+        events.add(
+            MaintenanceHarness.scalar("k" + key, timestamp, random.nextInt(2), (double) timestamp));
         // Gaps of many steps, and several events in one.
         timestamp += random.nextInt(4) == 0 ? random.nextInt(500) : 1 + random.nextInt(60);
       }

@@ -64,7 +64,7 @@ class WallClockMaintenanceTest {
       }
       for (int i = 0; i < 60; i++) {
         assertThat(harness.processingTimers()).isLessThanOrEqualTo(1);
-        pass(harness, NOW + 10 * i, NOW + 10 * i + 9);
+        pass(harness, NOW + 10L * i, NOW + 10L * i + 9);
       }
       assertThat(harness.chosen()).hasSize(50);
       assertThat(harness.processingTimers()).isZero();
