@@ -39,6 +39,8 @@ def job_settings(table: FeatureTable) -> Configuration:
     # nothing and would hide a computation's end from the scheduler.
     settings.set_string("python.execution-mode", "thread")
     settings.set_string("python.fn-execution.bundle.size", "1")
+    # The scheduler learns a computation's end from its own chain; unchained it would wait for ever.
+    settings.set_string("pipeline.operator-chaining.enabled", "true")
     # Records are immutable, so a chain need not copy them.
     settings.set_string("pipeline.object-reuse", "true")
     settings.set_string("pipeline.max-parallelism", str(table.max_parallelism))
