@@ -24,7 +24,6 @@ _MILLIS = 1_000
 _PROBE_POLL_S = 0.001
 _PROBES_PER_SECOND = 50.0
 _PROBE_DEADLINE_S = 120.0
-_READY_DEADLINE_S = 180.0
 
 
 @dataclass(frozen=True)
@@ -85,8 +84,7 @@ class _Measurement:
         """Fills the windows, finds the capacity, then takes turns."""
         self._say(f"filling {len(self._keys):,} windows")
         self._table.produce_all(self._history())
-        self._table.wait_for_writes(len(self._keys), _READY_DEADLINE_S)
-        self._table.wait_until_quiet()
+        self._table.wait_until_stored()
         seconds = 10.0 if self._context.quick else 20.0
         capacity = self._capacity(seconds)
         unloaded, loaded = [], []
@@ -95,7 +93,7 @@ class _Measurement:
             unloaded.append(self._unloaded(seconds))
             self._say(f"at {_LOAD:.0%} of {capacity:,.0f} updates/s, round {turn + 1}")
             loaded.append(self._loaded(_LOAD * capacity, seconds))
-            self._table.wait_until_quiet()
+            self._table.wait_until_stored()
         return self._figures(capacity, unloaded, loaded)
 
     def _figures(
@@ -158,7 +156,7 @@ class _Measurement:
         with in_background(step):
             time.sleep(seconds / 4)
             capacity = self._table.writes_per_second(seconds)
-        self._table.wait_until_quiet()
+        self._table.wait_until_stored()
         return capacity
 
     def _shuffled_keys(self) -> Iterator[str]:

@@ -19,7 +19,7 @@ _OPENS = (
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )
 
-_WARMUPS = 3
+_WARMUPS = 2
 _MEASUREMENTS = 3
 
 
@@ -78,7 +78,7 @@ def run_jmh(
         names.
     """
     result = context.scratch / f"jmh-{label}.json"
-    seconds = "1" if context.quick else "3"
+    seconds = "1" if context.quick else "2"
     selected = (f"-p{name}={value}" for name, value in (parameters or {}).items())
     command = [
         java(),

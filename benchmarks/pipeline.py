@@ -25,7 +25,7 @@ _ENDED_DEADLINE_S = 60.0
 _REQUEST_TIMEOUT_S = 30.0
 _EVENT_TIME = struct.Struct("<q")
 _EVENT_TIME_OFFSET = 12
-_QUIET_S = 2.0
+_STALLED_DEADLINE_S = 60.0
 
 
 class RunningTable:
@@ -51,9 +51,11 @@ class RunningTable:
             TopicPartition(self._changes, number) for number in topics[self._changes].partitions
         ]
         self._redis = Redis.from_url(config.home_redis)
+        self._newest: dict[str, int] = {}
 
     def produce(self, key: str, time_ms: int, value: float) -> None:
         """Queues an event; it leaves within a millisecond."""
+        self._newest[key] = max(time_ms, self._newest.get(key, time_ms))
         event = {"key": key, "ts": time_ms, "value": value}
         payload = json.dumps(event).encode()
         while True:
@@ -93,28 +95,29 @@ class RunningTable:
         last, ended = self.writes(), time.perf_counter()
         return (last - first) / (ended - begun)
 
-    def wait_for_writes(self, count: int, deadline_s: float) -> None:
-        """Waits until there are at least so many writes.
+    def wait_until_stored(self) -> None:
+        """Waits until the store has every event that was produced, so that no key is pending.
 
         Raises:
-            RuntimeError: there are not, in this time.
+            RuntimeError: no write came for a long time.
         """
-        deadline = time.monotonic() + deadline_s
-        while (written := self.writes()) < count:
+        self._producer.flush(_REQUEST_TIMEOUT_S)
+        wanted = dict(self._newest)
+        keys = list(wanted)
+        behind, deadline = len(keys) + 1, 0.0
+        while True:
+            stored = self.event_times(keys)
+            missing = sum(time_ms < wanted[key] for key, time_ms in zip(keys, stored, strict=True))
+            if not missing:
+                return
+            if missing < behind:
+                behind, deadline = missing, time.monotonic() + _STALLED_DEADLINE_S
             if time.monotonic() > deadline:
                 raise RuntimeError(
-                    f"{self.table.name} wrote {written} of {count} values in {deadline_s:.0f} s;"
+                    f"{self.table.name} stopped with {missing} keys behind;"
                     f" its job is {self._stack.flink.rest.job(self._job).state}"
                 )
             time.sleep(POLL_S)
-
-    def wait_until_quiet(self) -> None:
-        """Waits until nothing is written any more: no key is pending."""
-        last, since = self.writes(), time.monotonic()
-        while time.monotonic() - since < _QUIET_S:
-            time.sleep(POLL_S)
-            if (now := self.writes()) != last:
-                last, since = now, time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -125,6 +128,9 @@ class RunningTable:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        # Before the broker ends: a producer without one complains once a second.
+        self._producer.flush(_REQUEST_TIMEOUT_S)
+        del self._producer
         self._consumer.close()
         self._redis.close()
         rest = self._stack.flink.rest

@@ -1,4 +1,4 @@
-"""Shows figures: a table on the terminal, a JSON report and charts."""
+"""Shows figures: tables on the terminal and in Markdown, a JSON report and charts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,11 @@ def _number(value: float) -> str:
 
 
 def write(out: Path, results: dict[str, list[Figure]], *, quick: bool) -> Path:
-    """Writes ``report.json`` and a chart for each benchmark; returns the report's path."""
+    """Writes ``report.json``, ``report.md`` and a chart for each benchmark.
+
+    Returns:
+        Path of ``report.json``.
+    """
     out.mkdir(parents=True, exist_ok=True)
     report = out / "report.json"
     document = {
@@ -65,9 +69,30 @@ def write(out: Path, results: dict[str, list[Figure]], *, quick: bool) -> Path:
         },
     }
     report.write_text(json.dumps(document, indent=1, ensure_ascii=False), encoding="utf-8")
+    (out / "report.md").write_text(_markdown(results), encoding="utf-8")
     for name, figures in results.items():
         _chart(out / f"{name}.png", name, figures)
     return report
+
+
+def _markdown(results: dict[str, list[Figure]]) -> str:
+    """The tables as Markdown, for docs/benchmarks.md."""
+    lines = []
+    for name, figures in results.items():
+        lines += [
+            f"### {name}\n",
+            "| figure | median | spread | beside | aim |",
+            "|---|---|---|---|---|",
+        ]
+        for figure in figures:
+            spread = "" if figure.spread is None else f"{figure.spread:.0%}"
+            aim = ""
+            if figure.aim is not None:
+                aim = f"{figure.aim}: {'met' if figure.aim.is_met(figure) else '**missed**'}"
+            value = f"{_number(figure.median)} {figure.unit}"
+            lines.append(f"| {figure.name} | {value} | {spread} | {_beside(figure)} | {aim} |")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def machine() -> dict[str, Any]:

@@ -21,7 +21,6 @@ from benchmarks.pipeline import Pace, RunningTable, in_background, start_table
 from benchmarks.readings import PERIOD, STEP_MS, WINDOW, readings
 from benchmarks.servers import stack as started_stack
 
-_FIRST_WRITES_DEADLINE_S = 180.0
 _SETTLE_S = 3.0
 _START_MS = 1_500_000_000_000
 
@@ -137,7 +136,7 @@ def _measure(context: Context, subtasks: int) -> tuple[tuple[float, ...], tuple[
         feed = _Feed(table)
         context.say(f"filling {machines} windows")
         feed.fill()
-        table.wait_for_writes(machines, _FIRST_WRITES_DEADLINE_S)
+        table.wait_until_stored()
         for turn in range(min(context.rounds, 3)):
             context.say(f"pipeline with {subtasks} subtask(s), round {turn + 1}")
             pace = Pace(1.0)
@@ -149,7 +148,7 @@ def _measure(context: Context, subtasks: int) -> tuple[tuple[float, ...], tuple[
             with in_background(step):
                 time.sleep(_SETTLE_S)
                 pipeline.append(table.writes_per_second(seconds))
-            table.wait_until_quiet()
+            table.wait_until_stored()
             context.say(f"plain loop, {subtasks} process(es), round {turn + 1}")
             for loop in started:
                 loop.begin(feed.first_row, seconds)
