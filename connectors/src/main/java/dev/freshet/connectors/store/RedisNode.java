@@ -10,6 +10,7 @@ import io.lettuce.core.ScriptOutputType;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.async.RedisAsyncCommands;
 import io.lettuce.core.codec.ByteArrayCodec;
+import java.io.IOException;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
@@ -129,7 +130,7 @@ final class RedisNode implements AutoCloseable {
   private synchronized CompletableFuture<Link> link() {
     if (closed) {
       return CompletableFuture.failedFuture(
-          new IllegalStateException("the connection to " + address() + " is closed for good"));
+          new IOException(address() + " is no longer part of the store"));
     }
     if (!isUsable(link)) {
       link = open();

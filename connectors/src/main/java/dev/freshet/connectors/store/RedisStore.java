@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -83,9 +84,7 @@ final class RedisStore implements AutoCloseable {
 
   /** Where the store is, without its credentials. */
   String address() {
-    return seeds.stream()
-        .map(seed -> seed.getHost() + ":" + seed.getPort())
-        .collect(Collectors.joining(","));
+    return seeds.stream().map(RedisStore::address).collect(Collectors.joining(","));
   }
 
   /** Whether every master that is known is connected and has been identified. */
@@ -257,9 +256,22 @@ final class RedisStore implements AutoCloseable {
       seeds.stream().map(this::node).filter(n -> !candidates.contains(n)).forEach(candidates::add);
       // Servers that stand are asked before those that may be gone.
       candidates.sort((a, b) -> Boolean.compare(b.isConnected(), a.isConnected()));
-      slots = askForSlots(candidates, 0);
+      slots = askForSlots(candidates, 0).thenApply(this::forgetOtherNodes);
     }
     return slots;
+  }
+
+  /** Closes connections to servers that are no masters any more; seeds are asked again later. */
+  private SlotTable forgetOtherNodes(SlotTable table) {
+    Set<String> kept = new HashSet<>(table.masters());
+    seeds.forEach(seed -> kept.add(address(seed)));
+    nodes.forEach(
+        (address, node) -> {
+          if (!kept.contains(address) && nodes.remove(address, node)) {
+            node.close();
+          }
+        });
+    return table;
   }
 
   private CompletableFuture<SlotTable> askForSlots(List<RedisNode> candidates, int at) {
@@ -286,8 +298,12 @@ final class RedisStore implements AutoCloseable {
 
   private RedisNode node(RedisURI uri) {
     return nodes.computeIfAbsent(
-        uri.getHost() + ":" + uri.getPort(),
+        address(uri),
         address -> new RedisNode(client, uri, this::connected, listener::disconnected));
+  }
+
+  private static String address(RedisURI uri) {
+    return uri.getHost() + ":" + uri.getPort();
   }
 
   private void connected(String runId) {

@@ -80,6 +80,6 @@ final class StoreFailuresTest {
 
   @Test
   void aFaultOfOursFailsTheJob() {
-    assertThat(StoreFailures.fatal("r", new IllegalStateException("closed for good"))).isPresent();
+    assertThat(StoreFailures.fatal("r", new IllegalStateException("a fault"))).isPresent();
   }
 }

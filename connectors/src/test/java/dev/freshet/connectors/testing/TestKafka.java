@@ -1,0 +1,82 @@
+package dev.freshet.connectors.testing;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import kafka.server.KafkaConfig;
+import kafka.server.KafkaRaftServer;
+import org.apache.flink.util.FileUtils;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.metadata.storage.Formatter;
+
+/** A real Kafka broker, its own controller, in this process and on loopback. */
+public final class TestKafka implements AutoCloseable {
+
+  private final Path directory;
+  private final String bootstrapServers;
+  private final KafkaRaftServer server;
+
+  private TestKafka(Path directory, int port, KafkaRaftServer server) {
+    this.directory = directory;
+    this.bootstrapServers = "127.0.0.1:" + port;
+    this.server = server;
+  }
+
+  /** Starts a broker on a free port. */
+  public static TestKafka start() throws Exception {
+    Path directory = Files.createTempDirectory("freshet-kafka");
+    int port = TestRedis.freePort();
+    int controllerPort = TestRedis.freePort();
+    String log = directory.resolve("log").toString();
+    Formatter formatter = new Formatter();
+    formatter
+        .setPrintStream(new PrintStream(OutputStream.nullOutputStream()))
+        .setClusterId(Uuid.randomUuid().toString())
+        .setNodeId(1)
+        .setControllerListenerName("CONTROLLER")
+        .setMetadataLogDirectory(log)
+        .setDirectories(List.of(log))
+        .run();
+    Map<String, String> config = new HashMap<>();
+    config.put("process.roles", "broker,controller");
+    config.put("node.id", "1");
+    config.put("controller.quorum.voters", "1@127.0.0.1:" + controllerPort);
+    config.put("controller.listener.names", "CONTROLLER");
+    config.put(
+        "listeners", "PLAINTEXT://127.0.0.1:" + port + ",CONTROLLER://127.0.0.1:" + controllerPort);
+    config.put("log.dirs", log);
+    config.put("offsets.topic.replication.factor", "1");
+    config.put("offsets.topic.num.partitions", "1");
+    config.put("group.initial.rebalance.delay.ms", "0");
+    config.put("auto.create.topics.enable", "false");
+    KafkaRaftServer server = new KafkaRaftServer(new KafkaConfig(config), Time.SYSTEM);
+    server.startup();
+    return new TestKafka(directory, port, server);
+  }
+
+  public String bootstrapServers() {
+    return bootstrapServers;
+  }
+
+  /** Creates a topic and waits until it is there. */
+  public void createTopic(String topic, int partitions) throws Exception {
+    try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrapServers))) {
+      admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1))).all().get();
+    }
+  }
+
+  @Override
+  public void close() throws IOException {
+    server.shutdown();
+    server.awaitShutdown();
+    FileUtils.deleteDirectory(directory.toFile());
+  }
+}
