@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.core.json.JsonReadFeature;
 import com.fasterxml.jackson.core.json.UTF8StreamJsonParser;
 import java.io.IOException;
@@ -19,7 +20,10 @@ abstract class JsonObjectReader {
 
   /** Accepts NaN and Infinity as tokens only to reject them by name, with the field they are in. */
   private static final JsonFactory JSON =
-      JsonFactory.builder().enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS).build();
+      JsonFactory.builder()
+          .enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS)
+          .enable(StreamReadFeature.USE_FAST_DOUBLE_PARSER)
+          .build();
 
   private final String[] fields;
   private final int[] roles;
