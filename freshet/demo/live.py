@@ -139,6 +139,8 @@ def plain_line(view: View) -> str:
     if view.speed_up:
         parts.append(f"{view.speed_up:,.0f} x real time")
     for p in view.policies:
+        if p.loss is None:
+            continue
         parts.append(
             f"{p.policy}: loss {number(p.loss, '.3f')}, {p.updates} updates, staleness "
             f"{number(p.staleness_hours, '.1f', ' h')}, freshness "

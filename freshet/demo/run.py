@@ -52,8 +52,9 @@ _CLOSING_S = 15.0
 """What the end of a run takes after the last step: drain, stop and report."""
 
 _DAY_STEPS = 24
-_MALFORMED_AFTER = 3
-"""Malformed events are sent after this part of the steps, as in 1/3."""
+_LEAST_STEPS = 24
+_MALFORMED_STEP = 12
+"""Malformed events are sent in this step, or in the middle of a shorter replay."""
 _ALMOST = 0.98
 
 
@@ -274,7 +275,8 @@ class _Replay:
 
         Args:
             speed_up: event time over wall time; None for as fast as possible.
-            deadline_s: no step begins after this time of the monotonic clock.
+            deadline_s: no step begins after this time of the monotonic clock, but for the first
+                few, without which there would be no result.
         """
         definitions = [table.table for table in self._tables]
         production = ProductionLog()
@@ -314,10 +316,10 @@ class _Replay:
         pace.wait_until(self._now_ms)
         try:
             for step in range(self._plan.steps):
-                if time.monotonic() > deadline_s:
+                if step >= _LEAST_STEPS and time.monotonic() > deadline_s:
                     self._say_cut_short()
                     break
-                if step == self._plan.steps // _MALFORMED_AFTER:
+                if step == min(_MALFORMED_STEP, self._plan.steps // 2):
                     self._send_malformed()
                 self._step(step, models)
                 pace.wait_until(self._now_ms)
