@@ -19,6 +19,7 @@ DEFAULT_PARTITIONS = 4
 
 _REQUEST_TIMEOUT_MS = 30_000
 _POLL_INTERVAL_S = 0.05
+_CHANGE_OVERHEAD_BYTES = 128 * 1024
 
 # The newest record of each key is all that a reader needs: a table's changes rebuild its online
 # store, and progress is a state, not a history.
@@ -46,10 +47,15 @@ def topics_of_table(
     return [
         Topic(definition["source"]["topic"], partitions),
         Topic(definition["feedback_topic"], partitions),
-        Topic(definition["changes_topic"], partitions, _COMPACTED),
+        Topic(definition["changes_topic"], partitions, _COMPACTED | _room_for(definition)),
         Topic(definition["progress_topic"], 1, _COMPACTED),
         Topic(definition["dead_letters_topic"], 1),
     ]
+
+
+def _room_for(definition: Mapping[str, Any]) -> dict[str, str]:
+    """A change event carries its value whole; Kafka's default limit is 1 MiB."""
+    return {"max.message.bytes": str(definition["max_value_bytes"] + _CHANGE_OVERHEAD_BYTES)}
 
 
 def _wait_for(admin: KafkaAdminClient, names: list[str]) -> None:

@@ -71,7 +71,7 @@ public final class WriterThroughput {
   private double throughWriter() throws Exception {
     try (OneInputStreamOperatorTestHarness<FeatureChange, FeatureChange> harness =
         new OneInputStreamOperatorTestHarness<>(
-            new OnlineStoreWriterFactory(table, deployment),
+            new OnlineStoreWriterFactory(table, deployment, KafkaChangeLog::new, "{}"),
             AvroRecordTypeInfo.FEATURE_CHANGE.createSerializer(new SerializerConfigImpl()))) {
       CountingOutput<FeatureChange> emitted = new CountingOutput<>();
       harness.setOutputCreator(ignored -> emitted);

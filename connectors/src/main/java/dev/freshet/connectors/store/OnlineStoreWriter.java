@@ -80,6 +80,9 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
   static final OutputTag<DeadLetter> DEAD_LETTERS =
       new OutputTag<>("store-dead-letters", AvroRecordTypeInfo.DEAD_LETTER);
 
+  /** Hash of table name to definition in JSON, below the deployment's key prefix. */
+  static final String REGISTRY = "freshet:tables";
+
   /** A lone write waits this long for company. */
   static final long LINGER_MS = 5;
 
@@ -91,6 +94,7 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
 
   private final TableConfig table;
   private final DeploymentConfig deployment;
+  private final String definition;
   private final ChangeLog.Factory changeLogs;
   private final transient MailboxExecutor mailbox;
 
@@ -121,8 +125,10 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
       StreamOperatorParameters<FeatureChange> parameters,
       TableConfig table,
       DeploymentConfig deployment,
-      ChangeLog.Factory changeLogs) {
+      ChangeLog.Factory changeLogs,
+      String definition) {
     super(parameters);
+    this.definition = definition;
     this.changeLogs = changeLogs;
     this.table = table;
     this.deployment = deployment;
@@ -288,6 +294,9 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
 
   @Override
   public void processWatermark(Watermark watermark) {
+    // Whoever waits for the progress should not wait for the linger time too.
+    lingered = true;
+    send();
     hold.hold(watermark);
     release();
   }
@@ -484,7 +493,25 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
     if (identity.connected(runIds)) {
       startRestoring("a server of the store is new or restarted: " + runIds);
     }
+    register();
     release();
+  }
+
+  /** Makes the table known to clients, also of a store that came back without it. */
+  private void register() {
+    String registry = deployment.redis().prefix() + REGISTRY;
+    store
+        .setField(utf8(registry), utf8(table.table()), utf8(definition))
+        .whenComplete(
+            (done, failure) -> {
+              if (failure != null) {
+                LOG.warn("Cannot enter table {} into {}", table.table(), registry, failure);
+              }
+            });
+  }
+
+  private static byte[] utf8(String text) {
+    return text.getBytes(StandardCharsets.UTF_8);
   }
 
   /** Keeps trying until every server is connected, so that a loss is noticed without writes. */

@@ -18,15 +18,21 @@ final class OnlineStoreWriterFactory extends AbstractStreamOperatorFactory<Featu
   private final TableConfig table;
   private final DeploymentConfig deployment;
   private final ChangeLog.Factory changeLogs;
+  private final String definition;
 
   /**
    * @param changeLogs opens the log that the store is restored from
+   * @param definition the table in JSON, as clients find it in the store
    */
   OnlineStoreWriterFactory(
-      TableConfig table, DeploymentConfig deployment, ChangeLog.Factory changeLogs) {
+      TableConfig table,
+      DeploymentConfig deployment,
+      ChangeLog.Factory changeLogs,
+      String definition) {
     this.table = table;
     this.deployment = deployment;
     this.changeLogs = changeLogs;
+    this.definition = definition;
     setChainingStrategy(ChainingStrategy.ALWAYS);
   }
 
@@ -34,7 +40,7 @@ final class OnlineStoreWriterFactory extends AbstractStreamOperatorFactory<Featu
   @SuppressWarnings("unchecked")
   public <T extends StreamOperator<FeatureChange>> T createStreamOperator(
       StreamOperatorParameters<FeatureChange> parameters) {
-    return (T) new OnlineStoreWriter(parameters, table, deployment, changeLogs);
+    return (T) new OnlineStoreWriter(parameters, table, deployment, changeLogs, definition);
   }
 
   @Override

@@ -93,6 +93,12 @@ final class RedisNode implements AutoCloseable {
                     : CompletableFuture.failedFuture(failure));
   }
 
+  /** Sets a field of a hash. */
+  CompletableFuture<Void> setField(byte[] key, byte[] field, byte[] value) {
+    return call(commands -> commands.hset(key, field, value).toCompletableFuture())
+        .thenAccept(isNew -> {});
+  }
+
   private synchronized CompletableFuture<List<Long>> evaluate(
       RedisAsyncCommands<byte[], byte[]> commands,
       boolean byDigest,

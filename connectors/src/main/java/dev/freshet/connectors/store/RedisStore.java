@@ -114,6 +114,22 @@ final class RedisStore implements AutoCloseable {
             });
   }
 
+  /** Sets a field of a hash, in one attempt. */
+  CompletableFuture<Void> setField(byte[] key, byte[] field, byte[] value) {
+    if (!cluster) {
+      return node(seeds.get(0)).setField(key, field, value);
+    }
+    return slots()
+        .thenCompose(
+            table -> {
+              String master = table.master(SlotHash.getSlot(key));
+              return master == null
+                  ? CompletableFuture.failedFuture(
+                      new IOException("no server holds the hash slot of the registry"))
+                  : node(master).setField(key, field, value);
+            });
+  }
+
   private CompletableFuture<Void> writeWhole(List<StoreWrite> batch, int[] codes) {
     int[] all = new int[batch.size()];
     Arrays.setAll(all, i -> i);

@@ -26,7 +26,7 @@ public final class StoreStreams {
             .transform(
                 "Write " + table.table() + " to the online store",
                 AvroRecordTypeInfo.FEATURE_CHANGE,
-                new OnlineStoreWriterFactory(table, deployment, KafkaChangeLog::new))
+                new OnlineStoreWriterFactory(table, deployment, KafkaChangeLog::new, tableJson))
             .uid("online-store-writer")
             .setParallelism(table.parallelism());
     return new Written(

@@ -60,6 +60,26 @@ final class OnlineStoreWriterTest {
     }
   }
 
+  private byte[] definition() {
+    try (TestRedis.Inspector inspector = redis.inspect()) {
+      return inspector
+          .commands()
+          .hget(OnlineStoreWriter.REGISTRY.getBytes(UTF_8), TestConfigs.TABLE.getBytes(UTF_8));
+    }
+  }
+
+  @Test
+  void entersTheTableIntoTheStoreAndIntoOneThatCameBackEmpty() throws Exception {
+    try (WriterHarness writer = WriterHarness.open(deployment)) {
+      writer.write(upsert("k", 1, 1));
+      writer.awaitChanges(1);
+      writer.await("the table is registered", () -> definition() != null);
+      redis.kill();
+      redis.restart();
+      writer.await("the table is registered again", () -> definition() != null);
+    }
+  }
+
   @Test
   void writesInBatchesAndEmitsWhatTheStoreAcknowledged() throws Exception {
     try (WriterHarness writer = WriterHarness.open(deployment)) {

@@ -40,7 +40,8 @@ final class WriterHarness implements AutoCloseable {
             new OnlineStoreWriterFactory(
                 TableConfig.parse(tableJson),
                 DeploymentConfig.parse(deploymentJson),
-                (table, deployment, readingSubtask, readers) -> log),
+                (table, deployment, readingSubtask, readers) -> log,
+                tableJson),
             128,
             parallelism,
             subtask);
