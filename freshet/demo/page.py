@@ -27,7 +27,9 @@ table { border-collapse: collapse; width: 100% }
 th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line) }
 th:first-child, td:first-child { text-align: left }
 table.numbers td { white-space: nowrap }
-table.text td, table.text th { text-align: left; vertical-align: top; overflow-wrap: anywhere }
+table.text td, table.text th { text-align: left; vertical-align: top }
+table.text td:nth-child(2) { overflow-wrap: anywhere; min-width: 12rem }
+table.text td:last-child { white-space: nowrap }
 code { font-size: .9em }
 """
 
@@ -128,20 +130,23 @@ def _freshness(report: Mapping[str, Any]) -> str:
 
 
 def _dead_letters(report: Mapping[str, Any]) -> str:
-    letters = report["dead_letter_samples"]
-    if not letters:
+    tables: dict[tuple[str, str], list[str]] = {}
+    for letter in report["dead_letter_samples"]:
+        same = (letter["reason"], letter["value"] or "")
+        tables.setdefault(same, []).append(letter["table"])
+    if not tables:
         return ""
     rows = "".join(
-        f"<tr><td>{escape(letter['table'])}</td><td>{escape(letter['reason'])}</td>"
-        f"<td><code>{escape(letter['value'] or '')}</code></td></tr>"
-        for letter in letters
+        f"<tr><td>{escape(reason)}</td><td><code>{escape(value)}</code></td>"
+        f"<td>{'<br>'.join(map(escape, names))}</td></tr>"
+        for (reason, value), names in tables.items()
     )
     return (
         f"<h2>Dead letters</h2><p>{sum(report['malformed_events_sent'].values())} malformed events "
         "were sent on purpose. Both jobs read them and went on; each is one dead letter in "
         f"each job's topic: {report['dead_letters']} of {report['dead_letters_expected']} "
         "expected.</p>"
-        '<table class="text"><tr><th>table</th><th>reason</th><th>original</th></tr>'
+        '<table class="text"><tr><th>reason</th><th>original</th><th>dead letter of</th></tr>'
         f"{rows}</table>"
     )
 
