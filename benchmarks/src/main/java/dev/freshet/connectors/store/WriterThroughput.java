@@ -59,10 +59,19 @@ public final class WriterThroughput {
     int rounds = Integer.parseInt(arguments[4]);
     // The first round warms the compiler up.
     for (int round = 0; round <= rounds; round++) {
+      double begin = subjects.serverMicros();
       double writer = subjects.throughWriter();
+      double middle = subjects.serverMicros();
       double plain = subjects.plainSet();
+      double end = subjects.serverMicros();
       if (round > 0) {
-        System.out.printf(Locale.ROOT, "{\"writer\": %.1f, \"set\": %.1f}%n", writer, plain);
+        System.out.printf(
+            Locale.ROOT,
+            "{\"writer\": %.1f, \"set\": %.1f, \"writer_cpu\": %.3f, \"set_cpu\": %.3f}%n",
+            writer,
+            plain,
+            (middle - begin) / subjects.writes,
+            (end - middle) / subjects.writes);
       }
     }
     System.exit(0);
@@ -110,6 +119,23 @@ public final class WriterThroughput {
       connection.flushCommands();
       await(inFlight);
       return writes / seconds(started);
+    } finally {
+      client.shutdown(0, 1, TimeUnit.SECONDS);
+    }
+  }
+
+  /** CPU time that the server has used, microseconds: it hardly depends on who else is running. */
+  private double serverMicros() {
+    RedisClient client = RedisClient.create(deployment.redis().url());
+    try (StatefulRedisConnection<String, String> connection = client.connect()) {
+      return connection
+              .sync()
+              .info("cpu")
+              .lines()
+              .filter(line -> line.startsWith("used_cpu_user:") || line.startsWith("used_cpu_sys:"))
+              .mapToDouble(line -> Double.parseDouble(line.substring(line.indexOf(':') + 1)))
+              .sum()
+          * 1e6;
     } finally {
       client.shutdown(0, 1, TimeUnit.SECONDS);
     }
