@@ -72,7 +72,8 @@ class Job:
         )
 
     def start(self, savepoint: str | None = None) -> None:
-        """Submits the job and waits until it runs."""
+        """Submits the job, once an earlier one has left its slots, and waits until it runs."""
+        eventually(self._slots_are_free, f"{self.parallelism} free slots")
         submission = submit_table(
             self.file, self.stack.config, stack=self.stack, savepoint=savepoint
         )

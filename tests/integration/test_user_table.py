@@ -139,7 +139,13 @@ def submitted(stack: Stack, cli: Cli, file: Path) -> Iterator[str]:
         yield job
     finally:
         stack.flink.rest.cancel(job)
-        eventually(lambda: stack.flink.rest.job(job).state == "CANCELED", f"{file} ends")
+        eventually(
+            lambda: (
+                stack.flink.rest.job(job).state == "CANCELED"
+                and stack.flink.rest.overview()["slots-available"] > 0
+            ),
+            f"{file} ends",
+        )
 
 
 def by_hand(value: bytes) -> tuple[dict[str, int], bytes]:
