@@ -17,7 +17,7 @@ _LONG_PARTS = ("updates_by_key", "loss_by_key", "loss_by_step", "staleness_hours
 def command(
     days: Annotated[
         float, typer.Option(min=0.05, help="Days of event time to replay, of 24.8 that there are.")
-    ] = 24.8,
+    ] = 14.0,
     budget: Annotated[
         float, typer.Option(min=0.0001, max=1.0, help="Share of features computed each hour.")
     ] = 0.01,
