@@ -5,6 +5,7 @@ A test that needs them is marked ``integration``. None of them is a stand-in.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,10 @@ import pytest
 from freshet.stack import FlinkOptions, Stack, StackOptions
 from freshet.stack.kafka import KafkaBroker
 from freshet.stack.redis import RedisServer
+
+# A shell starts what runs in its background with interrupts ignored, and so would every command
+# under test; tests send them interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -148,8 +148,6 @@ def test_an_interrupted_up_leaves_nothing(tmp_path: Path, number: int) -> None:
         env=os.environ | {"FRESHET_HOME": str(tmp_path)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        # A shell starts what runs in its background with the interrupt ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     wait_for(state.exists, "the start has begun")
     stack = Stack.attach(tmp_path)

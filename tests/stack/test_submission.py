@@ -43,6 +43,7 @@ def test_a_tables_topics() -> None:
         "changes_topic": "p.changes.t",
         "progress_topic": "p.progress",
         "dead_letters_topic": "p.dead-letters.t",
+        "max_value_bytes": 2_000_000,
     }
     topics = {topic.name: topic for topic in topics_of_table(definition, partitions=3)}
     assert set(topics) == {
@@ -53,5 +54,7 @@ def test_a_tables_topics() -> None:
         "p.dead-letters.t",
     }
     assert topics["trades"].partitions == topics["p.changes.t"].partitions == 3
-    assert topics["p.changes.t"].settings == {"cleanup.policy": "compact"}
+    assert topics["p.changes.t"].settings["cleanup.policy"] == "compact"
+    # A change event carries its value whole.
+    assert int(topics["p.changes.t"].settings["max.message.bytes"]) > 2_000_000
     assert topics["trades"].settings == {}
