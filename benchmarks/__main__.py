@@ -50,8 +50,10 @@ def main() -> int:
         except Exception:
             traceback.print_exc()
             failed.append(name)
-    if results:
+            continue
+        # After each, so that an interrupted run leaves what it has.
         written = report.write(arguments.out, results, quick=arguments.quick)
+    if results:
         console.print(f"\nReport: {written}, charts beside it")
     if failed:
         console.print(f"[red]Could not run: {', '.join(failed)}[/]")
