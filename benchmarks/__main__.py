@@ -47,8 +47,10 @@ def main() -> int:
     for name in arguments.only or BENCHMARKS:
         try:
             results[name] = _run(console, arguments, name, started)
-        except Exception:
+        except Exception as error:
             traceback.print_exc()
+            if _hides_interrupt(error):
+                return 130
             failed.append(name)
             continue
         # After each, so that an interrupted run leaves what it has.
@@ -58,6 +60,13 @@ def main() -> int:
     if failed:
         console.print(f"[red]Could not run: {', '.join(failed)}[/]")
     return 1 if failed else 0
+
+
+def _hides_interrupt(error: BaseException | None) -> bool:
+    """Whether an interrupt came first, and stopping what ran then failed."""
+    return error is not None and (
+        isinstance(error, KeyboardInterrupt) or _hides_interrupt(error.__context__)
+    )
 
 
 def _run(

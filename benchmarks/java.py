@@ -82,6 +82,8 @@ def run_jmh(
     selected = (f"-p{name}={value}" for name, value in (parameters or {}).items())
     command = [
         java(),
+        # JMH's lock is in there: without it, another user's stale file would stop us.
+        f"-Djava.io.tmpdir={context.scratch}",
         *("-cp", classes, "org.openjdk.jmh.Main", pattern, *selected),
         *("-foe", "true", "-f", "1"),
         *("-wi", "1" if context.quick else str(_WARMUPS), "-w", seconds),
