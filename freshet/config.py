@@ -206,8 +206,13 @@ class Config:
         """URL of the home region's Redis."""
         return self.redis[self.home_region]
 
-    def deployment_dict(self, table: FeatureTable) -> dict[str, Any]:
-        """What the Java operators of a table's feature job need to know of the deployment."""
+    def deployment_dict(self, table: FeatureTable, uid_prefix: str = "") -> dict[str, Any]:
+        """What the Java operators of a table's feature job need to know of the deployment.
+
+        Args:
+            table: the table.
+            uid_prefix: goes before the uid of every operator, in a job of several tables.
+        """
         return {
             "kafka": self.kafka_java_properties(),
             "redis": {
@@ -219,6 +224,7 @@ class Config:
             "region": self.home_region,
             "start_offsets": self.start_offsets,
             "group": f"{self.topic_prefix}freshet-{table.name}",
+            "uid_prefix": uid_prefix,
         }
 
     def kafka_client_properties(self) -> dict[str, str]:

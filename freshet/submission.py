@@ -1,4 +1,4 @@
-"""Submits a table's feature job to Flink, as ``flink run -py`` by hand would."""
+"""Submits feature jobs to Flink, as ``flink run -py`` by hand would."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from freshet.config import Config, stack_home
-from freshet.errors import JobError, StackError
+from freshet.errors import ConfigError, JobError, StackError
 from freshet.stack.flink_rest import FlinkRest, JobStatus, root_cause
 from freshet.stack.layout import flink_home, flink_jar, job_script
 from freshet.topics import DEFAULT_PARTITIONS, create_missing_topics, topics_of_table
@@ -31,14 +31,26 @@ RUNNING_DEADLINE_S = 120.0
 """How long a submitted job may take until all of its subtasks run."""
 
 _POLL_INTERVAL_S = 0.2
+_MAX_LOG_NAME = 100
 _ENDED = ("FINISHED", "CANCELED", "FAILED")
 _JOB_ID = re.compile(r"submitted with JobID ([0-9a-f]{32})")
 _PYTHON_ERROR = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception)): (.+)$")
 
 
-def feature_job_name(table: str) -> str:
-    """Name in Flink of a table's feature job."""
-    return f"freshet-{table}"
+_JOB_PREFIX = "freshet-"
+_TABLE_SEPARATOR = "+"  # in no table's name
+
+
+def feature_job_name(*tables: str) -> str:
+    """Name in Flink of the feature job of one table, or of several."""
+    return _JOB_PREFIX + _TABLE_SEPARATOR.join(tables)
+
+
+def tables_of_job(job_name: str) -> list[str]:
+    """Tables that a feature job of this name maintains; none of another job."""
+    if not job_name.startswith(_JOB_PREFIX):
+        return []
+    return job_name.removeprefix(_JOB_PREFIX).split(_TABLE_SEPARATOR)
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,8 @@ class Submission:
     """A job that runs, and what was done for it."""
 
     table: str
+    """Name of the table; of several, joined by '+'."""
+
     job: JobStatus
     topics_created: list[str]
     log: Path
@@ -65,8 +79,39 @@ def submit_table(
 ) -> Submission:
     """Creates a table's missing topics, submits its feature job, and waits until it runs.
 
+    The arguments and errors are those of :func:`submit_tables`.
+    """
+    return submit_tables(
+        [file],
+        config,
+        stack=stack,
+        parallelism=parallelism,
+        partitions=partitions,
+        savepoint=savepoint,
+        python_files=python_files,
+        running_deadline_s=running_deadline_s,
+    )
+
+
+def submit_tables(
+    files: Sequence[Path],
+    config: Config,
+    *,
+    stack: Stack | None = None,
+    parallelism: int | None = None,
+    partitions: int = DEFAULT_PARTITIONS,
+    savepoint: str | None = None,
+    python_files: Sequence[Path] = (),
+    running_deadline_s: float = RUNNING_DEADLINE_S,
+) -> Submission:
+    """Submits one feature job that maintains one or several tables, and waits until it runs.
+
+    Several tables in one job share its slots, its checkpoints and its fate, and start faster than
+    as many jobs.
+
     Args:
-        file: the table definition, Python or YAML.
+        files: the table definitions, Python or YAML; of several, the parallelism and the maximal
+            parallelism must be the same.
         config: of the deployment.
         stack: the embedded stack, if ``config`` is its own.
         parallelism: in place of the table's.
@@ -89,22 +134,27 @@ def submit_table(
         raise StackError(
             "no Flink is configured; set flink_rest in the configuration, or FRESHET_FLINK_REST"
         )
-    table = load_table(file)
-    subtasks = parallelism or table.parallelism
+    tables = [load_table(file) for file in files]
+    _check_can_share_a_job(tables)
+    subtasks = parallelism or tables[0].parallelism
     rest = FlinkRest(config.flink_rest)
     _check_slots(rest, subtasks, stack)
-    definition = table.to_dict(topic_prefix=config.topic_prefix)
-    _check_not_running(rest, table)
-    created = create_missing_topics(config, topics_of_table(definition, partitions))
+    _check_not_running(rest, tables)
+    created = []
+    for table in tables:
+        definition = table.to_dict(topic_prefix=config.topic_prefix)
+        created += create_missing_topics(config, topics_of_table(definition, partitions))
     redis = connect(config)
     try:
-        register_table(
-            redis, table, store_prefix=config.store_prefix, topic_prefix=config.topic_prefix
-        )
+        for table in tables:
+            register_table(
+                redis, table, store_prefix=config.store_prefix, topic_prefix=config.topic_prefix
+            )
     finally:
         redis.close()
 
-    log = _log_file(table, stack)
+    name = _TABLE_SEPARATOR.join(table.name for table in tables)
+    log = _log_file(name, stack)
     with tempfile.TemporaryDirectory(prefix="freshet-submit-") as scratch:
         config_file = Path(scratch) / "config.yaml"
         config.write(config_file)
@@ -114,14 +164,14 @@ def submit_table(
             savepoint,
             python_files,
             [
-                *("--table", str(file.absolute())),
+                *(text for file in files for text in ("--table", str(file.absolute()))),
                 *("--config", str(config_file)),
                 *("--subtasks", str(subtasks)),
             ],
         )
         job_id = _run_client(command, _environment(stack, Path(scratch)), log)
     _wait_until_running(rest, job_id, running_deadline_s)
-    return Submission(table.name, rest.job(job_id), created, log)
+    return Submission(name, rest.job(job_id), created, log)
 
 
 def _command(
@@ -159,10 +209,11 @@ def _environment(stack: Stack | None, scratch: Path) -> dict[str, str]:
     return environment
 
 
-def _log_file(table: FeatureTable, stack: Stack | None) -> Path:
+def _log_file(name: str, stack: Stack | None) -> Path:
     folder = stack.logs if stack is not None else stack_home() / "logs"
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"submit-{table.name}.log"
+    # Many tables make a name that is longer than a file's may be.
+    return folder / f"submit-{name[:_MAX_LOG_NAME]}.log"
 
 
 def _run_client(command: list[str], environment: dict[str, str], log: Path) -> str:
@@ -199,11 +250,26 @@ def _reason(output: str) -> str:
     return root_cause(output) if first is None else f"{first[1]}: {first[2]}"
 
 
-def _check_not_running(rest: FlinkRest, table: FeatureTable) -> None:
+def _check_can_share_a_job(tables: Sequence[FeatureTable]) -> None:
+    names = [table.name for table in tables]
+    problems = [f"table {name} is given twice" for name in names if names.count(name) > 1]
+    if len({(table.parallelism, table.max_parallelism) for table in tables}) > 1:
+        problems.append("tables of one job must have the same parallelism and max_parallelism")
+    if problems:
+        raise ConfigError(sorted(set(problems)), f"tables {', '.join(names)}")
+
+
+def _check_not_running(rest: FlinkRest, tables: Sequence[FeatureTable]) -> None:
     # Two jobs of one table would issue versions as one writer, and share its feedback.
-    name = feature_job_name(table.name)
-    for job in rest.jobs():
-        if job.name == name and job.state not in _ENDED:
+    running = {
+        table: job
+        for job in rest.jobs()
+        if job.state not in _ENDED
+        for table in tables_of_job(job.name)
+    }
+    for table in tables:
+        if table.name in running:
+            job = running[table.name]
             raise JobError(
                 f"table {table.name} has job {job.id} already, which is {job.state}; cancel it"
                 " first, or give this table another name"

@@ -1,4 +1,4 @@
-"""The feature job of one table.
+"""The feature job of a table.
 
 ::
 
@@ -16,6 +16,7 @@ The chain is the scheduler's credit: it chooses the next key when the last one i
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from pyflink.common import Configuration, Types
@@ -31,8 +32,12 @@ EVENT_TIME_WATERMARK_INTERVAL_MS = 20
 """With a budget by event time, the watermark is what makes choices; 200 ms is Flink's default."""
 
 
-def job_settings(table: FeatureTable) -> Configuration:
-    """Flink settings that the feature job needs, whatever the cluster's own are."""
+def job_settings(tables: Sequence[FeatureTable]) -> Configuration:
+    """Flink settings that the feature job needs, whatever the cluster's own are.
+
+    Args:
+        tables: of the job, at least one; their parallelism is the same.
+    """
     settings = Configuration()
     # Measured (benchmarks/execution_mode.py): a call costs tens of microseconds in thread mode and
     # about 4 ms in process mode. One record is one batch of keys, so bundles of records gain
@@ -43,24 +48,32 @@ def job_settings(table: FeatureTable) -> Configuration:
     settings.set_string("pipeline.operator-chaining.enabled", "true")
     # Records are immutable, so a chain need not copy them.
     settings.set_string("pipeline.object-reuse", "true")
-    settings.set_string("pipeline.max-parallelism", str(table.max_parallelism))
-    settings.set_string("parallelism.default", str(table.parallelism))
-    if table.to_dict()["budget"]["kind"] == "event-time-step":
+    settings.set_string("pipeline.max-parallelism", str(tables[0].max_parallelism))
+    settings.set_string("parallelism.default", str(tables[0].parallelism))
+    if any(table.to_dict()["budget"]["kind"] == "event-time-step" for table in tables):
         settings.set_string(
             "pipeline.auto-watermark-interval", f"{EVENT_TIME_WATERMARK_INTERVAL_MS} ms"
         )
     return settings
 
 
-def build_feature_job(env: StreamExecutionEnvironment, table: FeatureTable, config: Config) -> None:
+def build_feature_job(
+    env: StreamExecutionEnvironment, table: FeatureTable, config: Config, uid_prefix: str = ""
+) -> None:
     """Composes the feature job of a table in this environment.
+
+    Args:
+        env: may hold other tables already.
+        table: to maintain.
+        config: of the deployment.
+        uid_prefix: tells the table's operators from another's in the same job.
 
     Raises:
         RuntimeError: the Freshet jar is not on the class path.
     """
     definition = table.to_dict(topic_prefix=config.topic_prefix)
     table_json = json.dumps(definition)
-    deployment_json = json.dumps(config.deployment_dict(table))
+    deployment_json = json.dumps(config.deployment_dict(table, uid_prefix))
     ingest = java_class("connectors.kafka.IngestStreams")
     features = java_class("operators.pipeline.FeatureStreams")
     store = java_class("connectors.store.StoreStreams")
@@ -69,9 +82,9 @@ def build_feature_job(env: StreamExecutionEnvironment, table: FeatureTable, conf
     java_env = java_environment(env)
     events = ingest.events(java_env, table_json, deployment_json)
     feedback = ingest.feedback(java_env, table_json, deployment_json)
-    requests = features.maintain(events.records(), feedback.records(), table_json)
-    responses = _compute(requests, table, definition)
-    results = features.decode(responses, table_json)
+    requests = features.maintain(events.records(), feedback.records(), table_json, deployment_json)
+    responses = _compute(requests, table, definition, uid_prefix)
+    results = features.decode(responses, table_json, deployment_json)
     written = store.write(results.changes(), table_json, deployment_json)
 
     sinks.changes(written.changes(), table_json, deployment_json)
@@ -85,7 +98,9 @@ def build_feature_job(env: StreamExecutionEnvironment, table: FeatureTable, conf
     sinks.deadLetters(dead_letters, table_json, deployment_json)
 
 
-def _compute(requests: Any, table: FeatureTable, definition: dict[str, Any]) -> Any:
+def _compute(
+    requests: Any, table: FeatureTable, definition: dict[str, Any], uid_prefix: str
+) -> Any:
     operator = FeatureFunctionOperator(
         dump_function(table.function),
         timeout_s=definition["function_timeout_ms"] / 1000,
@@ -94,7 +109,7 @@ def _compute(requests: Any, table: FeatureTable, definition: dict[str, Any]) -> 
     computed = (
         python_stream(requests)
         .map(operator, output_type=Types.PRIMITIVE_ARRAY(Types.BYTE()))
-        .uid("feature-function")
+        .uid(f"{uid_prefix}feature-function")
         .name(f"Compute {type(table.function).__name__} of {table.name}")
     )
     return java_stream(computed)

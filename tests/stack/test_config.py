@@ -164,6 +164,7 @@ def test_what_java_is_told_of_the_deployment() -> None:
         "region": "aws:eu-west-1",
         "start_offsets": "committed-or-earliest",
         "group": "p.freshet-cpu",
+        "uid_prefix": "",
     }
 
 

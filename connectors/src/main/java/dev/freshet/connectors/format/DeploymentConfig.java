@@ -14,13 +14,16 @@ import java.util.Properties;
  * @param region {@code provider:region}
  * @param startOffsets {@link #COMMITTED_OR_EARLIEST}, {@link #EARLIEST} or {@link #LATEST}
  * @param group Kafka consumer group
+ * @param uidPrefix goes before the uid of every operator, to tell apart the tables of a job that
+ *     maintains several; empty in a job of one table
  */
 public record DeploymentConfig(
     LinkedHashMap<String, Object> kafka,
     Redis redis,
     String region,
     String startOffsets,
-    String group)
+    String group,
+    String uidPrefix)
     implements Serializable {
 
   private static final long serialVersionUID = 1L;
@@ -33,6 +36,7 @@ public record DeploymentConfig(
 
   public DeploymentConfig {
     startOffsets = startOffsets == null ? COMMITTED_OR_EARLIEST : startOffsets;
+    uidPrefix = uidPrefix == null ? "" : uidPrefix;
   }
 
   /**
@@ -67,6 +71,11 @@ public record DeploymentConfig(
             + startOffsets
             + "'; it must be committed-or-earliest, earliest or latest");
     problems.check();
+  }
+
+  /** The uid of an operator: its state finds its way back from a savepoint by it. */
+  public String uid(String operator) {
+    return uidPrefix + operator;
   }
 
   /** The addresses of the Kafka brokers. */

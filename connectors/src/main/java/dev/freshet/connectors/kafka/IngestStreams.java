@@ -81,10 +81,10 @@ public final class IngestStreams {
                 IngestWatermarks.of(config),
                 "Read " + topic,
                 IngestSchema.producedType(type))
-            .uid(what + "-source")
+            .uid(deployment.uid(what + "-source"))
             .setParallelism(config.parallelism())
             .process(new IngestRouter<T>(config.table(), deadLetters), type)
-            .uid(what + "-router")
+            .uid(deployment.uid(what + "-router"))
             .name("Set aside what cannot be used of " + topic)
             .setParallelism(config.parallelism());
     return new Ingest<>(records, records.getSideOutput(deadLetters));

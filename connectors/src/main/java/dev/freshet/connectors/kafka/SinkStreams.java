@@ -95,7 +95,7 @@ public final class SinkStreams {
                 .setDeliveryGuarantee(DeliveryGuarantee.AT_LEAST_ONCE)
                 .setRecordSerializer(new AvroSinkSchema<>(topic, type, key, fit))
                 .build())
-        .uid(what + "-sink")
+        .uid(deployment.uid(what + "-sink"))
         .name("Write to " + topic)
         .setParallelism(config.parallelism());
   }

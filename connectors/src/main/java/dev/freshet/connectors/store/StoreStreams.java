@@ -27,7 +27,7 @@ public final class StoreStreams {
                 "Write " + table.table() + " to the online store",
                 AvroRecordTypeInfo.FEATURE_CHANGE,
                 new OnlineStoreWriterFactory(table, deployment, KafkaChangeLog::new, tableJson))
-            .uid("online-store-writer")
+            .uid(deployment.uid("online-store-writer"))
             .setParallelism(table.parallelism());
     return new Written(
         written,

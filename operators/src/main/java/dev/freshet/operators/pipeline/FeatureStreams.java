@@ -1,6 +1,7 @@
 package dev.freshet.operators.pipeline;
 
 import dev.freshet.connectors.format.AvroRecordTypeInfo;
+import dev.freshet.connectors.format.DeploymentConfig;
 import dev.freshet.connectors.format.TableConfig;
 import dev.freshet.connectors.record.Event;
 import dev.freshet.connectors.record.Feedback;
@@ -27,7 +28,10 @@ public final class FeatureStreams {
    *     function; it must be the next operator of the same chain
    */
   public static DataStream<byte[]> maintain(
-      DataStream<Event> events, DataStream<Feedback> feedback, String tableJson) {
+      DataStream<Event> events,
+      DataStream<Feedback> feedback,
+      String tableJson,
+      String deploymentJson) {
     MaintenanceSettings settings = MaintenanceSettings.of(TableConfig.parse(tableJson));
     return events
         .keyBy(Event::key, Types.STRING)
@@ -36,7 +40,7 @@ public final class FeatureStreams {
             "Schedule features of " + settings.table(),
             PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO,
             new FeatureMaintenanceOperatorFactory(settings))
-        .uid("feature-maintenance");
+        .uid(DeploymentConfig.parse(deploymentJson).uid("feature-maintenance"));
   }
 
   /**
@@ -44,7 +48,8 @@ public final class FeatureStreams {
    *
    * @param results batches of results in the format that {@code ComputeResult} reads
    */
-  public static Results decode(DataStream<byte[]> results, String tableJson) {
+  public static Results decode(
+      DataStream<byte[]> results, String tableJson, String deploymentJson) {
     String table = TableConfig.parse(tableJson).table();
     OutputTag<DeadLetter> deadLetters =
         new OutputTag<>("failed-computations", AvroRecordTypeInfo.DEAD_LETTER);
@@ -54,7 +59,7 @@ public final class FeatureStreams {
                 "Decode features of " + table,
                 AvroRecordTypeInfo.FEATURE_CHANGE,
                 new FeatureResultDecoderFactory(table, deadLetters))
-            .uid("feature-result-decoder");
+            .uid(DeploymentConfig.parse(deploymentJson).uid("feature-result-decoder"));
     return new Results(changes, changes.getSideOutput(deadLetters));
   }
 
