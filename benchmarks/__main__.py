@@ -25,6 +25,7 @@ BENCHMARKS = {
     "reads": ("benchmarks.online_reads", "Reads, and memory of the online store"),
     "writer": ("benchmarks.store_writer", "Writes to the online store"),
     "execution-mode": ("benchmarks.execution_mode", "Execution mode of the feature function"),
+    "stl-linear": ("benchmarks.stl_linear", "STL as one matrix product"),
     "stl": ("benchmarks.stl_throughput", "STL updates through the whole pipeline"),
     "freshness": ("benchmarks.freshness", "From event to readable feature"),
 }

@@ -50,7 +50,9 @@ class _Subject:
 
 _SUBJECTS = (
     _Subject("aggregate", "Aggregate()", 36, 2_000, 40_000.0, 0.03),
-    _Subject("STL", f"STLDecomposition(period={PERIOD})", WINDOW, 129, 200.0, 0.3),
+    _Subject(
+        "STL", f"STLDecomposition(period={PERIOD}, method='statsmodels')", WINDOW, 129, 200.0, 0.3
+    ),
 )
 
 

@@ -128,7 +128,7 @@ def _measure(context: Context, subtasks: int) -> tuple[tuple[float, ...], tuple[
             context.scratch,
             f"bench_stl_{subtasks}",
             window=f"Points({WINDOW})",
-            function=f"STLDecomposition(period={PERIOD})",
+            function=f"STLDecomposition(period={PERIOD}, method='statsmodels')",
             budget="TimeShare(1.0)",
             parallelism=str(subtasks),
         ) as table,

@@ -57,6 +57,14 @@ class FeatureFunction(ABC):
         """
         return [self.compute(window) for window in windows]
 
+    def for_table(self, table: FeatureTable) -> FeatureFunction:
+        """The function to run for a table: this one, or a copy that knows more of the table.
+
+        Called when the table is submitted. Whoever computes a table's values by other means, such
+        as a simulation, runs this one too.
+        """
+        return self
+
     def prepare(self) -> None:  # noqa: B027 - optional, so not abstract
         """Loads what all calls need, such as libraries and model files.
 

@@ -1,19 +1,26 @@
-"""Seasonal-trend decomposition by Loess (STL), computed by statsmodels."""
+"""Seasonal-trend decomposition by Loess (STL): as one matrix product, or by statsmodels."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from freshet.durations import parse_duration_ms
 from freshet.functions.base import FeatureFunction
+from freshet.functions.stl_linear import LinearStl, StlParameters, linear_stl
 from freshet.functions.window import Window
 
 if TYPE_CHECKING:
     from freshet.table import Duration, FeatureTable, Points
+
+
+StlMethod = Literal["auto", "linear", "statsmodels"]
+"""How STL is computed."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,11 @@ class STLDecomposition(FeatureFunction):
     Points are taken as equally spaced in their order. Where readings may be missing, give ``step``:
     the points are then laid on a grid of that step that ends at the newest one, the last of several
     points in one cell wins, and empty cells are interpolated linearly.
+
+    Plain STL is linear in its window. So windows of a known length take one matrix product, which
+    gives what statsmodels gives to about 13 digits, thousands of times as fast. The value of a
+    window depends on the window and the parameters alone, to the bit: not on what is computed
+    beside it, nor on what came before.
     """
 
     period: int
@@ -50,22 +62,76 @@ class STLDecomposition(FeatureFunction):
     max_missing: float = 0.5
     """Largest share of empty cells of the grid; a window with more gaps fails."""
 
+    method: StlMethod = "auto"
+    """``"linear"`` takes the matrix for windows of every length, which pays where many windows have
+    the same; ``"statsmodels"`` never; ``"auto"`` for windows of ``points`` points. Robust STL is
+    not linear. Where the matrix turns out to differ from statsmodels, that computes, after a
+    warning."""
+
+    points: int | None = None
+    """Length of a full window, in cells of the grid where there is a ``step``; older cells are left
+    out. None: what the table's window says, see :meth:`for_table`."""
+
+    def for_table(self, table: FeatureTable) -> STLDecomposition:
+        """This function, knowing how long the table's full window is."""
+        if self.points is not None:
+            return self
+        return dataclasses.replace(self, points=self._full_length(table.window))
+
     def prepare(self) -> None:
-        """Imports statsmodels, which takes more than a second."""
+        """Imports statsmodels, which takes more than a second, and makes the matrix."""
         _load_stl()
+        if self.points is not None and self.points >= 2 * self.period:
+            self._linear(self.points)
 
     def compute(self, window: Window) -> npt.NDArray[np.float32]:
         """Float32 [1 + period], as described at the class.
 
         Raises:
-            ValueError: the window has fewer than two periods, or too many gaps.
+            ValueError: the window has fewer than two periods, too many gaps, or infinite numbers.
         """
         series = self._series(window)
-        if len(series) < 2 * self.period:
-            raise ValueError(
-                f"the window has {len(series)} points, and STL needs two periods, "
-                f"{2 * self.period}; use a longer window or a higher min_points"
-            )
+        linear = self._linear(len(series))
+        if linear is not None:
+            value: npt.NDArray[np.float32] = linear.apply(series[None, :])[0]
+            return value
+        return self._by_statsmodels(series)
+
+    def compute_batch(self, windows: Sequence[Window]) -> list[npt.NDArray[np.float32]]:
+        """As :meth:`compute` of each window, to the bit; windows of one length go together.
+
+        Raises:
+            ValueError: as :meth:`compute`, before anything is computed.
+        """
+        series = [self._series(window) for window in windows]
+        places: dict[int, list[int]] = {}
+        for place, values in enumerate(series):
+            places.setdefault(len(values), []).append(place)
+        features: dict[int, npt.NDArray[np.float32]] = {}
+        for length, of_length in places.items():
+            linear = self._linear(length)
+            if linear is not None:
+                together = linear.apply(np.stack([series[place] for place in of_length]))
+                features.update(zip(of_length, together, strict=True))
+            else:
+                for place in of_length:
+                    features[place] = self._by_statsmodels(series[place])
+        return [features[place] for place in range(len(windows))]
+
+    def _linear(self, length: int) -> LinearStl | None:
+        """Plain STL of windows of a length as a matrix; None where statsmodels is to compute.
+
+        This must depend on the length and the parameters alone: the two ways differ in the last
+        bits, and a replay must end in the same bytes.
+        """
+        if self.method == "statsmodels" or self.robust:
+            return None
+        if self.method == "auto" and length != self.points:
+            return None
+        parameters = StlParameters.of(self.period, self.seasonal, self.trend, self.low_pass)
+        return linear_stl(parameters, length)
+
+    def _by_statsmodels(self, series: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
         fit = _load_stl()(
             series,
             period=self.period,
@@ -151,6 +217,15 @@ class STLDecomposition(FeatureFunction):
                 problems.append(
                     f"function.{name} must be an odd integer of {low} or more, not {length!r}"
                 )
+        if self.method not in get_args(StlMethod):
+            known = ", ".join(map(repr, get_args(StlMethod)))
+            problems.append(f"function.method must be one of {known}, not {self.method!r}")
+        elif self.method == "linear" and self.robust:
+            problems.append(
+                "function.method 'linear' is for plain STL, and robust is set; use 'auto'"
+            )
+        if self.points is not None and not (_is_int(self.points) and self.points >= 1):
+            problems.append(f"function.points must be a positive integer, not {self.points!r}")
         if not 0 <= self.max_missing < 1:
             problems.append(f"function.max_missing must be in [0, 1), not {self.max_missing!r}")
         try:
@@ -160,13 +235,37 @@ class STLDecomposition(FeatureFunction):
             problems.append(f"function.step: {e}")
         return problems
 
+    def _full_length(self, window: Points | Duration) -> int | None:
+        """Points of a table's full window after :meth:`_series`; None if that is not known."""
+        from freshet.table import Points
+
+        if isinstance(window, Points):
+            return window.count
+        if self.step is None:
+            return None
+        # A window of a duration leaves out its far end.
+        return -(-parse_duration_ms(window.length) // parse_duration_ms(self.step))
+
     def _series(self, window: Window) -> npt.NDArray[np.float64]:
+        """The window's numbers, equally spaced, and enough of them."""
         values = window.values
         if isinstance(values, list) or values.ndim != 1:
             raise ValueError("STL needs a window of scalars")
-        if self.step is None or len(values) == 0:
-            return values
-        return _on_grid(window.timestamps, values, parse_duration_ms(self.step), self.max_missing)
+        if not np.isfinite(values).all():
+            place = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise ValueError(
+                f"the window's point {place} of {len(values)} is {values[place]}, and STL needs "
+                "finite numbers; leave such readings out at the source"
+            )
+        if self.step is not None and len(values) > 0:
+            step_ms = parse_duration_ms(self.step)
+            values = _on_grid(window.timestamps, values, step_ms, self.max_missing, self.points)
+        if len(values) < 2 * self.period:
+            raise ValueError(
+                f"the window has {len(values)} points, and STL needs two periods, "
+                f"{2 * self.period}; use a longer window or a higher min_points"
+            )
+        return values
 
 
 def _on_grid(
@@ -174,21 +273,26 @@ def _on_grid(
     values: npt.NDArray[np.float64],
     step_ms: int,
     max_missing: float,
+    most_cells: int | None,
 ) -> npt.NDArray[np.float64]:
-    """The series on a grid of step_ms that ends at the newest point, gaps interpolated."""
+    """The newest cells of a grid of step_ms that ends at the newest point, gaps interpolated."""
     before_end = (timestamps[-1] - timestamps + step_ms // 2) // step_ms
     cells = int(before_end[0]) + 1
     # Of points in one cell the last wins: the first seen from the end.
     filled, newest_first = np.unique(before_end[::-1], return_index=True)
-    if len(filled) < (1 - max_missing) * cells:
+    kept = cells if most_cells is None else min(cells, most_cells)
+    found = int(np.searchsorted(filled, kept))
+    if found < (1 - max_missing) * kept:
         raise ValueError(
-            f"the window has {len(filled)} of the {cells} points that a step of {step_ms} ms "
+            f"the window has {found} of the {kept} points that a step of {step_ms} ms "
             f"should give, and at most {max_missing:.0%} may be missing; check the source, or raise"
             " max_missing"
         )
-    if len(filled) == cells:
-        return values[::-1][newest_first][::-1]
-    return np.interp(np.arange(cells), (cells - 1 - filled)[::-1], values[::-1][newest_first][::-1])
+    newest = values[::-1][newest_first]
+    if found == kept:
+        return newest[:kept][::-1]
+    # Cells that are left out still say what lies between them and the oldest one kept.
+    return np.interp(np.arange(kept), (kept - 1 - filled)[::-1], newest[::-1])
 
 
 def _is_int(value: object) -> bool:

@@ -102,7 +102,7 @@ def _compute(
     requests: Any, table: FeatureTable, definition: dict[str, Any], uid_prefix: str
 ) -> Any:
     operator = FeatureFunctionOperator(
-        dump_function(table.function),
+        dump_function(table.function.for_table(table)),
         timeout_s=definition["function_timeout_ms"] / 1000,
         python=None,
     )
