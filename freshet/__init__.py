@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 # What users import from here, by the module that has it. Loaded on first use: the worker of a
 # feature function needs neither the Kafka nor the Redis client.
 _EXPORTS = {
+    "ALSUserEmbedding": "freshet.functions",
     "Aggregate": "freshet.functions",
     "Client": "freshet.client",
     "Config": "freshet.config",
@@ -21,6 +22,7 @@ _EXPORTS = {
     "FeatureStatus": "freshet.client",
     "FeatureTable": "freshet.table",
     "FreshetError": "freshet.errors",
+    "ItemFactors": "freshet.functions",
     "Points": "freshet.table",
     "Rate": "freshet.table",
     "STLDecomposition": "freshet.functions",
@@ -35,7 +37,14 @@ if TYPE_CHECKING:
     from freshet.client import Client, Feature, FeatureStatus
     from freshet.config import Config
     from freshet.errors import ConfigError, FreshetError
-    from freshet.functions import Aggregate, FeatureFunction, STLDecomposition, Window
+    from freshet.functions import (
+        Aggregate,
+        ALSUserEmbedding,
+        FeatureFunction,
+        ItemFactors,
+        STLDecomposition,
+        Window,
+    )
     from freshet.table import (
         Duration,
         EventTimeStep,
@@ -49,6 +58,7 @@ if TYPE_CHECKING:
     from freshet.version import Version
 
 __all__ = [
+    "ALSUserEmbedding",
     "Aggregate",
     "Client",
     "Config",
@@ -60,6 +70,7 @@ __all__ = [
     "FeatureStatus",
     "FeatureTable",
     "FreshetError",
+    "ItemFactors",
     "Points",
     "Rate",
     "STLDecomposition",
