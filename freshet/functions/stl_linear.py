@@ -25,7 +25,9 @@ BLOCK_KEYS = 16
 INNER_LOOPS = 5  # statsmodels' default for plain STL
 
 _FORMAT = 1  # of the matrix: to be raised when what is in it changes
-_MAX_ENTRIES = 1 << 23  # of the matrix and of each smoother: 64 MiB
+_MAX_ENTRIES = 1 << 23  # of the matrix: 64 MiB
+_MAX_SMOOTHER_ENTRIES = 1 << 24  # of each smoother: 128 MiB while the matrix is made
+_MAX_PRODUCTS = 2e10  # in one of the matrix's factors: makes it in 10 to 20 s
 _KEPT_MATRICES = 16  # in memory, as long as the process lives
 _TRIALS = 3
 _TOLERANCE = 1e-9  # of the largest number in the window
@@ -105,8 +107,13 @@ def linear_stl(parameters: StlParameters, n: int) -> LinearStl | None:
 def fits(parameters: StlParameters, n: int) -> bool:
     """Whether windows of n points can have a matrix: at least two periods, and not too large."""
     widest = max(parameters.trend, parameters.low_pass, parameters.seasonal) + BLOCK_ROWS
-    rows = 1 + parameters.period
-    return n >= 2 * parameters.period and n * max(min(widest, n), rows) <= _MAX_ENTRIES
+    entries = (1 + parameters.period) * n
+    return (
+        n >= 2 * parameters.period
+        and entries <= _MAX_ENTRIES
+        and n * min(widest, n) <= _MAX_SMOOTHER_ENTRIES
+        and entries * min(widest, n) <= _MAX_PRODUCTS
+    )
 
 
 @lru_cache(_KEPT_MATRICES)

@@ -244,6 +244,8 @@ def test_windows_too_large_for_a_matrix_have_none() -> None:
     parameters = StlParameters.of(288, 7, None, None)
     assert stl_linear.fits(parameters, 864)
     assert not stl_linear.fits(parameters, 2 * 288 - 1)
+    assert stl_linear.fits(StlParameters.of(1440, 7, None, None), 3 * 1440)
+    assert not stl_linear.fits(StlParameters.of(1440, 7, 4319, None), 3 * 1440)
     assert linear_stl(parameters, 1_000_000) is None
 
 
