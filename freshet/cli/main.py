@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from freshet.errors import FreshetError
 
-COMMANDS = ("demo", "up", "down", "status", "submit", "get", "feedback", "replay")
+COMMANDS = ("demo", "up", "down", "status", "submit", "get", "feedback", "replay", "evaluate")
 """Modules of this package that hold a command, in the order of the help."""
 
 _INTERNAL_ERROR_CODE = 70  # EX_SOFTWARE

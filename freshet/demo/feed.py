@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from confluent_kafka import Producer
 
 from freshet.config import Config
-from freshet.demo.observer import ProductionLog
 from freshet.demo.readings import Readings
 from freshet.errors import FreshetError
+from freshet.observer import ProductionLog
 from freshet.replay import EventReplayer
 from freshet.table import FeatureTable
 

@@ -13,6 +13,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from freshet.report.text import number
+
 REFRESH_INTERVAL_S = 0.4
 LINE_INTERVAL_S = 10.0
 """Where lines are kept, as in a log, fewer say as much."""
@@ -148,8 +150,3 @@ def plain_line(view: View) -> str:
             f"{p.dead_letters} dead letters"
         )
     return "; ".join(parts)
-
-
-def number(value: float | None, form: str, unit: str = "") -> str:
-    """A number with its unit, or a dash for none."""
-    return "–" if value is None else f"{value:{form}}{unit}"

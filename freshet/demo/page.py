@@ -6,32 +6,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from freshet.demo.live import number
-from freshet.demo.plots import COLORS, Plot, to_svg
+from freshet.demo.plots import COLORS
 from freshet.demo.report import certainty, conclusion
-
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --page: #fff; --faint: #6a737d; --line: #d8dee4 }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6edf3; --page: #14181d; --faint: #9aa4af; --line: #343b44 }
-}
-body { color: var(--ink); background: var(--page); margin: 2rem auto; max-width: 54rem;
-  padding: 0 1rem; font: 16px/1.55 system-ui, sans-serif }
-h1 { font-size: 1.6rem; margin-bottom: .2rem }
-h2 { font-size: 1.15rem; margin: 2.2rem 0 .4rem }
-p.faint, td.faint, figcaption { color: var(--faint) }
-p.warning { border-left: 4px solid #d1242f; padding-left: .8rem }
-figure { margin: 0 }
-figure svg { color: var(--ink); max-width: 100%; height: auto; display: block }
-table { border-collapse: collapse; width: 100% }
-th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line) }
-th:first-child, td:first-child { text-align: left }
-table.numbers td { white-space: nowrap }
-table.text td, table.text th { text-align: left; vertical-align: top }
-table.text td:nth-child(2) { overflow-wrap: anywhere; min-width: 12rem }
-table.text td:last-child { white-space: nowrap }
-code { font-size: .9em }
-"""
+from freshet.report.figures import Plot
+from freshet.report.page import html_page, html_plot
+from freshet.report.text import number
 
 
 def render_page(report: Mapping[str, Any], plots: Sequence[Plot]) -> str:
@@ -47,18 +26,12 @@ def render_page(report: Mapping[str, Any], plots: Sequence[Plot]) -> str:
         _warning(report),
         f"<p><strong>{escape(conclusion(report))}</strong> {escape(certainty(report))}</p>",
         _policies(report),
-        *(_plot(plot) for plot in plots),
+        *(html_plot(plot) for plot in plots),
         _freshness(report),
         _dead_letters(report),
         _how(report),
     ]
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Freshet demo</title>\n<style>{_STYLE}</style></head>\n<body>\n"
-        + "\n".join(part for part in parts if part)
-        + "\n</body></html>\n"
-    )
+    return html_page("Freshet demo", parts)
 
 
 def _subtitle(report: Mapping[str, Any]) -> str:
@@ -106,13 +79,6 @@ def _policies(report: Mapping[str, Any]) -> str:
             + "</tr>"
         )
     return f'<table class="numbers">{head}{"".join(rows)}</table>'
-
-
-def _plot(plot: Plot) -> str:
-    return (
-        f"<h2>{escape(plot.title)}</h2>\n<figure>{to_svg(plot.figure)}"
-        f"<figcaption>{escape(plot.caption)}</figcaption></figure>"
-    )
 
 
 def _freshness(report: Mapping[str, Any]) -> str:

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from freshet.demo.tables import REGRET_PROPORTIONAL, ROUND_ROBIN
+from freshet.report.figures import INK, Plot, finish, new_figure, rolling_mean
 
 COLORS = {REGRET_PROPORTIONAL: "#2f86d2", ROUND_ROBIN: "#df7a26"}
 """Told apart by colour-blind readers too, and readable on white and on near-black."""
 
 ROLLING_STEPS = 24
 
-# Text and axes are drawn in a colour that nothing else has, which becomes the page's own.
-_INK = "#010203"
-_SIZE_INCHES = (8.6, 3.4)
-_PNG_DPI = 110
 _DAY_MS = 86_400_000
-
-
-class Plot(NamedTuple):
-    """A figure with its place in the report."""
-
-    name: str
-    """Of its PNG, without the suffix."""
-
-    title: str
-    caption: str
-    """How to read it."""
-
-    figure: Figure
 
 
 def draw_plots(report: Mapping[str, Any]) -> list[Plot]:
@@ -86,47 +68,17 @@ def draw_plots(report: Mapping[str, Any]) -> list[Plot]:
     return plots
 
 
-def to_svg(figure: Figure) -> str:
-    """The figure as an SVG element, to be put into a page as it is."""
-    out = io.StringIO()
-    FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None})
-    text = out.getvalue()
-    return text[text.index("<svg") :].replace(_INK, "currentColor")
-
-
-def to_png(figure: Figure) -> bytes:
-    """The figure as a PNG on white."""
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=_PNG_DPI, facecolor="white")
-    return out.getvalue()
-
-
-def rolling_mean(values: npt.ArrayLike, width: int) -> npt.NDArray[np.float64]:
-    """Mean of the last ``width`` values at each point, of fewer at the beginning [n]."""
-    filled = np.asarray([np.nan if v is None else v for v in np.atleast_1d(values)], np.float64)
-    known = np.isfinite(filled)
-    sums = np.concatenate([[0.0], np.cumsum(np.where(known, filled, 0.0))])
-    counts = np.concatenate([[0], np.cumsum(known)])
-    last = np.arange(1, len(filled) + 1)
-    first = np.maximum(0, last - width)
-    count = counts[last] - counts[first]
-    mean: npt.NDArray[np.float64] = np.where(
-        count > 0, (sums[last] - sums[first]) / np.maximum(count, 1), np.nan
-    )
-    return mean
-
-
 def _loss(policies: Mapping[str, Any], days: npt.NDArray[np.float64]) -> Figure:
-    figure, axes = _new("times the naive error")
+    figure, axes = new_figure("times the naive error")
     for name, policy in policies.items():
         mean = rolling_mean(policy["loss_by_step"], ROLLING_STEPS)
         axes.plot(days[: len(mean)], mean, color=COLORS[name], label=_label(name, policy))
     _time_axis(axes)
-    return _finish(figure, axes)
+    return finish(figure, axes)
 
 
 def _updates(policies: Mapping[str, Any]) -> Figure:
-    figure, axes = _new("updates")
+    figure, axes = new_figure("updates")
     for name, policy in policies.items():
         counts = sorted(policy["updates_by_key"].values(), reverse=True)
         edges = np.arange(len(counts) + 1) + 0.5
@@ -134,29 +86,29 @@ def _updates(policies: Mapping[str, Any]) -> Figure:
     axes.set_xlabel("machines, most often computed first")
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)
-    return _finish(figure, axes)
+    return finish(figure, axes)
 
 
 def _staleness(policies: Mapping[str, Any], days: npt.NDArray[np.float64]) -> Figure:
-    figure, axes = _new("hours")
+    figure, axes = new_figure("hours")
     for name, policy in policies.items():
         series = policy["staleness_hours_by_step"]
         mean = policy["staleness_hours"]["mean"]
         label = f"{name} (mean {mean:.0f} h)"
         axes.plot(days[: len(series)], series, color=COLORS[name], label=label)
     _time_axis(axes)
-    return _finish(figure, axes)
+    return finish(figure, axes)
 
 
 def _machines(policies: Mapping[str, Any]) -> Figure:
-    figure, axes = _new(f"loss with {REGRET_PROPORTIONAL}")
+    figure, axes = new_figure(f"loss with {REGRET_PROPORTIONAL}")
     robin, regret = (policies[name]["loss_by_key"] for name in (ROUND_ROBIN, REGRET_PROPORTIONAL))
     pairs = [(robin[key], regret[key]) for key in robin if robin[key] and regret[key]]
     x, y = np.array(pairs).reshape(-1, 2).T
     axes.set_xscale("log")
     axes.set_yscale("log")
     low, high = min(x.min(), y.min()) * 0.9, max(x.max(), y.max()) * 1.1
-    axes.plot([low, high], [low, high], color=_INK, linewidth=0.8, alpha=0.6)
+    axes.plot([low, high], [low, high], color=INK, linewidth=0.8, alpha=0.6)
     axes.scatter(x, y, s=14, color=COLORS[REGRET_PROPORTIONAL], alpha=0.75, linewidths=0)
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)
@@ -166,35 +118,14 @@ def _machines(policies: Mapping[str, Any]) -> Figure:
         axis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(f"loss with {ROUND_ROBIN}")
     figure.set_size_inches(4.6, 4.4)
-    return _finish(figure, axes, legend=False)
+    return finish(figure, axes, legend=False)
 
 
 def _label(name: str, policy: Mapping[str, Any]) -> str:
     return f"{name} ({policy['loss']:.3f} overall)"
 
 
-def _new(y_label: str) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=_SIZE_INCHES, layout="constrained")
-    figure.patch.set_alpha(0)
-    axes = figure.add_subplot()
-    axes.patch.set_alpha(0)
-    axes.set_ylabel(y_label)
-    return figure, axes
-
-
 def _time_axis(axes: Axes) -> None:
     axes.set_xlabel("days of event time since the first forecast")
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
-
-
-def _finish(figure: Figure, axes: Axes, *, legend: bool = True) -> Figure:
-    axes.grid(color=_INK, alpha=0.15, linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(_INK)
-    axes.tick_params(which="both", colors=_INK)
-    for text in (axes.xaxis.label, axes.yaxis.label):
-        text.set_color(_INK)
-    if legend:
-        axes.legend(frameon=False, labelcolor=_INK)
-    return figure

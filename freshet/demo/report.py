@@ -6,20 +6,18 @@ import importlib.metadata
 import json
 import os
 import platform
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from freshet.demo.model import Floats
-from freshet.demo.observer import percentiles_ms
 from freshet.demo.tables import REGRET_PROPORTIONAL, ROUND_ROBIN
+from freshet.observer import percentiles_ms
 
 BOOTSTRAP_RESAMPLES = 10_000
 CONFIDENCE = 0.95
@@ -245,20 +243,6 @@ def certainty(report: Mapping[str, Any]) -> str:
         f"{compared['days_better']} of {compared['days']} days, with values that were on "
         f"average {ages[0]:.0f} h old against {ages[1]:.0f} h."
     )
-
-
-def write_atomically(file: Path, content: bytes) -> None:
-    """Writes a file so that a reader sees the old content or the new, never a part."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as out:
-            out.write(content)
-        Path(draft).chmod(0o644)
-        Path(draft).replace(file)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
 
 
 def report_json(report: Mapping[str, Any]) -> bytes:

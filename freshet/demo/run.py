@@ -31,11 +31,12 @@ from freshet.config import Config, stack_home
 from freshet.demo.feed import Feed, malformed_events
 from freshet.demo.live import LiveDisplay, PolicyView, View
 from freshet.demo.model import Floats, Model, naive_errors
-from freshet.demo.observer import Observer, ProductionLog, percentiles_ms
 from freshet.demo.readings import DATA_FILE, Readings
-from freshet.demo.report import PolicyRecord, RunRecord, build_report, report_json, write_atomically
+from freshet.demo.report import PolicyRecord, RunRecord, build_report, report_json
 from freshet.demo.tables import SEASONS, STEP, STEP_MS, DemoTable, write_tables
 from freshet.errors import FreshetError, JobError
+from freshet.files import write_atomically
+from freshet.observer import Observer, ProductionLog, percentiles_ms
 from freshet.replay import Pace
 from freshet.stack import FlinkOptions, Stack, StackOptions
 from freshet.stack.flink_rest import FlinkRest
@@ -478,7 +479,8 @@ def _write_report(run: RunRecord, options: DemoOptions, stack: Stack | None) -> 
     write_atomically(json_file, report_json(report))
     # Imported late: matplotlib takes a second, which a start should not wait for.
     from freshet.demo.page import render_page
-    from freshet.demo.plots import draw_plots, to_png
+    from freshet.demo.plots import draw_plots
+    from freshet.report.figures import to_png
 
     plots = draw_plots(report)
     write_atomically(html_file, render_page(report, plots).encode())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from freshet.demo.page import render_page
-from freshet.demo.plots import draw_plots, rolling_mean, to_png
+from freshet.demo.plots import draw_plots
 from freshet.demo.report import (
     PolicyRecord,
     RunRecord,
@@ -19,9 +19,10 @@ from freshet.demo.report import (
     certainty,
     conclusion,
     report_json,
-    write_atomically,
 )
 from freshet.demo.tables import REGRET_PROPORTIONAL, ROUND_ROBIN
+from freshet.files import write_atomically
+from freshet.report.figures import rolling_mean, to_png
 
 HOUR_MS = 3_600_000
 KEYS = ("a", "b", "c")

@@ -104,11 +104,11 @@ class Observer:
         self._progress_topics = {d["progress_topic"] for d in definitions}
         self._properties = {
             **config.kafka_client_properties(),
-            "group.id": "freshet-demo-observer",
+            "group.id": "freshet-observer",
             "enable.auto.commit": "false",
             "auto.offset.reset": "earliest",
         }
-        self._thread = threading.Thread(target=self._run, name="demo-observer", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="freshet-observer", daemon=True)
 
     def __enter__(self) -> Observer:
         """Starts to read."""

@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 
 from freshet import Aggregate, Config, FeatureTable, Points
 from freshet.avro import encode
-from freshet.demo.observer import Observer, ProductionLog, percentiles_ms
 from freshet.errors import FreshetError
+from freshet.observer import Observer, ProductionLog, percentiles_ms
 from freshet.stack.kafka import KafkaBroker
 from freshet.topics import create_missing_topics, topics_of_table
 

@@ -1,0 +1,1 @@
+"""What reports are made of: figures and pages."""
