@@ -1,6 +1,6 @@
 """Table definitions: what a feature table is computed from, how, how often and for whom."""
 
-from freshet.table.definition import POLICIES, FeatureTable
+from freshet.table.definition import FeatureTable
 from freshet.table.loading import load_table, table_from_mapping
 from freshet.table.parts import (
     Budget,
@@ -12,13 +12,16 @@ from freshet.table.parts import (
     TimeShare,
     WindowExtent,
 )
+from freshet.table.policies import POLICIES, POLICY_NEEDS, Need
 
 __all__ = [
     "POLICIES",
+    "POLICY_NEEDS",
     "Budget",
     "Duration",
     "EventTimeStep",
     "FeatureTable",
+    "Need",
     "Points",
     "Rate",
     "Source",

@@ -22,13 +22,13 @@ from freshet.table.parts import (
     TimeShare,
     WindowExtent,
 )
-
-POLICIES = ("regret-proportional", "round-robin", "fifo")
-"""Scheduling policies: which key is computed next."""
+from freshet.table.policies import POLICIES as POLICIES
+from freshet.table.policies import POLICY_NEEDS, Need
 
 MAX_PARALLELISM = 1 << 15  # Flink's limit
 MAX_NAME_LENGTH = 200
 MAX_BUNDLE_KEYS = 1 << 16
+MAX_KEEP_VERSIONS = 8
 
 _RESERVED_NAME = "freshet"  # <prefix>freshet:tables is the registry of tables
 
@@ -68,11 +68,22 @@ class FeatureTable:
     policy: str = "regret-proportional"
     """Which key is computed next, one of ``POLICIES``."""
 
+    policy_seed: int = 0
+    """Another seed draws other lots; only ``random`` has chance in it."""
+
     default_regret: float = 1e-6
     """Regret of a pending event without feedback, so that no key starves (RALF §2.4.3)."""
 
     max_regret: float = 1e12
     """Cap of a key's regret, so that no key holds all others back."""
+
+    missing_regret: float | None = None
+    """Regret of having no value, to which what is fed back on missing values is added; None:
+    ``max_regret``, so that a first value comes before any update."""
+
+    keep_versions: int = 1
+    """Versions of a value in the online store, the newest included, from 1 to 8: a model can then
+    serve whichever of them predicts best."""
 
     budget: Budget = field(default_factory=lambda: TimeShare(0.5))
     """How much may be computed: ``TimeShare``, ``Rate`` or ``EventTimeStep``."""
@@ -164,8 +175,11 @@ class FeatureTable:
             "window": self.window.to_dict(),
             "min_points": self.effective_min_points(),
             "policy": self.policy,
+            "policy_seed": self.policy_seed,
             "default_regret": float(self.default_regret),
             "max_regret": float(self.max_regret),
+            "missing_regret": None if self.missing_regret is None else float(self.missing_regret),
+            "keep_versions": self.keep_versions,
             "budget": self.budget.to_dict(),
             "freshness_slo_ms": parse_duration_ms(self.freshness_slo),
             "regions": list(self.regions),
@@ -220,9 +234,11 @@ class FeatureTable:
         if self.feedback_topic is not None:
             problems.topic("feedback_topic", self.feedback_topic)
         self._check_topics_differ(problems)
-        problems.one_of("policy", self.policy, POLICIES)
+        self._check_policy(problems)
         problems.number("default_regret", self.default_regret, lambda v: v > 0, "above 0")
         problems.number("max_regret", self.max_regret, lambda v: v > 0, "above 0")
+        if self.missing_regret is not None:
+            problems.number("missing_regret", self.missing_regret, lambda v: v >= 0, "at least 0")
         if not problems and self.default_regret > self.max_regret:
             problems.append(
                 f"default_regret {self.default_regret:g} is above max_regret {self.max_regret:g}"
@@ -237,6 +253,17 @@ class FeatureTable:
         problems.integer("origin", self.origin, 0, 0xFFFF)
         if self.min_points is not None:
             problems.integer("min_points", self.min_points, 1, MAX_BYTES)
+
+    def _check_policy(self, problems: Problems) -> None:
+        problems.one_of("policy", self.policy, POLICIES)
+        problems.integer("policy_seed", self.policy_seed, -(1 << 63), (1 << 63) - 1)
+        problems.integer("keep_versions", self.keep_versions, 1, MAX_KEEP_VERSIONS)
+        needs = POLICY_NEEDS.get(self.policy, ()) if isinstance(self.policy, str) else ()
+        if Need.KEPT_VERSIONS in needs and self.keep_versions == 1:
+            problems.append(
+                f"policy {self.policy!r} learns from feedback on several versions of a value, and "
+                "keep_versions is 1; set it to 2 or more"
+            )
 
     def _check_durations(self, problems: Problems) -> None:
         for name in ("freshness_slo", "function_timeout", "bundle_target"):

@@ -54,6 +54,8 @@ class Case:
     budget: str
     function: str = "Digest"
     min_points: int = 1
+    missing_regret: str = "None"
+    policy_seed: int = 0
     partitions: int = 2
     scattered: bool = False
     """Whether inputs go to random partitions, not to their key's."""
@@ -70,6 +72,8 @@ class Case:
             "min_points": str(self.min_points),
             "default_regret": "0.125",
             "max_regret": "20.0",
+            "missing_regret": self.missing_regret,
+            "policy_seed": str(self.policy_seed),
             "out_of_orderness": f"'{LAG_STEPS * self.shape.step_ms}ms'",
             "idle_timeout": "None",
             "parallelism": str(PARALLELISM),
@@ -101,6 +105,22 @@ CASES = (
         window="Points(3)",
         budget="EventTimeStep(updates=30.5, step='1m')",
         min_points=2,
+    ),
+    Case(
+        "agree_over_baseline",
+        seed=4,
+        policy="regret-over-baseline",
+        window="Points(4)",
+        budget="EventTimeStep(updates=6.1, step='1m')",
+        missing_regret="0.5",
+    ),
+    Case(
+        "agree_random",
+        seed=5,
+        policy="random",
+        window="Points(4)",
+        budget="EventTimeStep(updates=4.4, step='1m')",
+        policy_seed=-17,
     ),
 )
 REDELIVERED = Case(

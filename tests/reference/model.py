@@ -10,7 +10,8 @@ The rules in one place:
 - What carries a time of an undecided step waits for that step's end. There each key's inputs are
   applied in order of (time, version, error), so that nothing depends on the order of arrival.
 - Then the subtask grants itself its budget, and fires one key after another: the one with the
-  highest priority among those with pending data, ties by key. Each subtask decides alone.
+  highest priority among those with pending data. Of equals the one that was chosen longest ago
+  fires first, of those the first by name. Each subtask decides alone.
 - What carries a time of a decided step is late, and counts from its arrival on.
 
 Worked timeline; one subtask, steps of 10, one update a step, windows of two points::
@@ -28,9 +29,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from tests.reference.keygroups import key_group, owner
+from tests.reference.lots import lot
 
 ROUNDING = 1e-9
 """Fractions of an update add up to whole ones in spite of binary rounding, so 10 x 0.1 is one."""
@@ -75,7 +77,7 @@ class Feedback:
 class Settings:
     """The part of a table definition on which choices depend."""
 
-    policy: Literal["regret-proportional", "round-robin", "fifo"]
+    policy: str
     updates_per_step: float
     step_ms: int
     initial_updates: float = 0.0
@@ -84,6 +86,8 @@ class Settings:
     min_points: int = 1
     default_regret: float = 1e-6
     max_regret: float = 1e12
+    missing_regret: float | None = None
+    policy_seed: int = 0
     origin: int = 1
     max_parallelism: int = 128
 
@@ -93,6 +97,8 @@ class Settings:
         budget, window = definition["budget"], definition["window"]
         if budget["kind"] != "event-time-step":
             raise ValueError(f"a {budget['kind']} budget depends on the clock: it has no model")
+        if definition["policy"] == "regret-per-cost":
+            raise ValueError("regret-per-cost depends on measured time: it has no model")
         return cls(
             policy=definition["policy"],
             updates_per_step=budget["updates_per_step"],
@@ -103,6 +109,8 @@ class Settings:
             min_points=definition["min_points"],
             default_regret=definition["default_regret"],
             max_regret=definition["max_regret"],
+            missing_regret=definition["missing_regret"],
+            policy_seed=definition["policy_seed"],
             origin=definition["origin"],
             max_parallelism=definition["max_parallelism"],
         )
@@ -159,7 +167,16 @@ class _Key:
     pending: list[int] = field(default_factory=list)
     version: Version | None = None
     computed_through: float = -math.inf
+    incorporated: int = 0
     regret: float = 0.0
+    queries: int = 0
+    errors: int = 0
+    first_step: int | None = None
+    """Step of the first labelled feedback on the version."""
+
+    first_errors: list[float] = field(default_factory=list)
+    """Errors fed back in that step."""
+
     last_chosen_micros: int = 0
     failures_in_a_row: int = 0
     not_before_ms: float = -math.inf
@@ -300,8 +317,16 @@ class ReferenceModel:
             self.counts.feedback_dropped += 1
             return
         self.counts.feedback_used += 1
-        if feedback.error is not None:
-            key.regret += feedback.error
+        key.queries += 1
+        if feedback.error is None:
+            return
+        step = self._subtasks[self._subtask_of(feedback.key)].decided_ms
+        if key.errors == 0:
+            key.first_step = step
+        if key.first_step == step:
+            key.first_errors.append(feedback.error)
+        key.errors += 1
+        key.regret += feedback.error
 
     def _spend_budget(self, subtask: int, state: _Subtask) -> None:
         """At most C keys (RALF §2.3.3, eq. 2.8); what is not used piles up to one update only."""
@@ -331,7 +356,7 @@ class ReferenceModel:
             ]
             if not eligible:
                 return None
-            name = min(eligible, key=lambda n: (-self._priority(self._keys[n]), _utf16(n)))
+            name = min(eligible, key=lambda n: self._place(n, now_ms))
             end = self._window_end(self._keys[name], now_ms)
             if end is not None:
                 return name, end
@@ -361,26 +386,65 @@ class ReferenceModel:
         assert self._settings.window_ms is not None
         return tuple((t, v) for t, v in points if t > end_ms - self._settings.window_ms)
 
-    def _priority(self, key: _Key) -> float:
+    def _place(self, name: str, now_ms: int) -> tuple[float, int, bytes]:
+        """Orders keys: the smallest fires first."""
+        key = self._keys[name]
+        last_chosen_ms = key.last_chosen_micros // 1000
+        return -self._priority(name, key, now_ms), last_chosen_ms, _utf16(name)
+
+    def _priority(self, name: str, key: _Key, now_ms: int) -> float:
         settings = self._settings
-        if settings.policy == "round-robin":  # the least recently chosen (RALF §2.5.3)
-            return -key.last_chosen_micros
-        if settings.policy == "fifo":  # the oldest event
-            return -min(key.pending)
-        if key.version is None:  # nothing to serve
+        match settings.policy:
+            case "round-robin":  # the least recently chosen (RALF §2.5.3)
+                return -(key.last_chosen_micros // 1000)
+            case "fifo":  # the oldest event
+                return -min(key.pending)
+            case "random":
+                return lot(settings.policy_seed, name, now_ms)
+            case "minimum-past":  # the one that has taken in least
+                return -key.incorporated
+            case "max-pending":
+                return len(key.pending)
+            case "query-proportional":
+                if key.version is None and settings.missing_regret is None:
+                    return math.inf
+                return key.queries + self._of_missing(key)
+        if key.version is None and settings.missing_regret is None:  # nothing to serve
             return settings.max_regret
-        # The cumulative regret since the last update (RALF §2.3.3, eq. 2.9), without eq. 2.11's
-        # baseline, with a default for each pending event and a cap.
-        return min(settings.max_regret, key.regret + settings.default_regret * len(key.pending))
+        return min(settings.max_regret, self._regret(key))
+
+    def _regret(self, key: _Key) -> float:
+        settings = self._settings
+        if settings.policy == "regret-proportional":
+            # The cumulative regret since the last update (RALF §2.3.3, eq. 2.9), without eq. 2.11's
+            # baseline, with a default for each pending event.
+            return key.regret + settings.default_regret * len(key.pending) + self._of_missing(key)
+        assert settings.policy == "regret-over-baseline", settings.policy
+        if key.version is None:
+            return key.regret + self._of_missing(key)
+        if not key.first_errors:
+            return 0.0
+        # Eq. 2.11: what each error is above the mean one of the first step after the update.
+        first = 0.0
+        for error in key.first_errors:
+            first += error
+        count = len(key.first_errors)
+        return (key.regret - first) - (key.errors - count) * (first / count)
+
+    def _of_missing(self, key: _Key) -> float:
+        missing = self._settings.missing_regret
+        return 0.0 if missing is None or key.version is not None else missing
 
     def _compute(self, subtask: int, name: str, end_ms: int, now_ms: int) -> None:
         key = self._keys[name]
         version = self._next_version(name, now_ms)
         window = self._window(key, end_ms)
+        before = len(key.pending)
         if self._settings.policy == "fifo":
             key.pending = [time for time in key.pending if time > end_ms]
         else:
             key.pending = []
+        key.incorporated += before - len(key.pending)
         key.last_chosen_micros = version.timestamp_micros
         value, failure = None, None
         try:
@@ -392,7 +456,8 @@ class ReferenceModel:
         )
         if failure is None:
             key.version, key.computed_through = version, end_ms
-            key.regret, key.failures_in_a_row, key.not_before_ms = 0.0, 0, -math.inf
+            key.regret, key.queries, key.errors, key.first_errors = 0.0, 0, 0, []
+            key.failures_in_a_row, key.not_before_ms = 0, -math.inf
         else:
             self.counts.failures += 1
             wait_steps = min(2**key.failures_in_a_row, MAX_BACKOFF_STEPS)

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from freshet.table import POLICIES
 from tests.reference.keygroups import key_group, owner
+from tests.reference.lots import lot
 from tests.reference.model import (
     Choice,
     Event,
@@ -104,8 +106,8 @@ def test_default_regret_counts_pending_events_and_max_regret_caps() -> None:
     for key, count in (("a", 2), ("b", 4), ("c", 5)):  # regrets 2, 3 and 3: b before c by name
         for time in range(count):
             model.event(Event(key, 11 + time, 0))
-    model.event(Event("d", 15, 0))  # no value: 3 as well, and d comes after c
-    assert [c.key for c in model.advance(30)] == ["b", "c", "d", "a"]
+    model.event(Event("d", 15, 0))  # no value: 3 as well, and d was never chosen
+    assert [c.key for c in model.advance(30)] == ["d", "b", "c", "a"]
     assert [c.step_ms for c in model.choices[3:]] == [20, 20, 20, 30]
 
 
@@ -117,6 +119,110 @@ def test_round_robin_takes_the_least_recently_chosen() -> None:
         model.advance((step + 1) * STEP)
     assert [c.key for c in model.choices] == ["a", "b", "c", "a", "b", "c"]
     assert model.choices[3].value == [2, 3]
+
+
+def test_equals_take_turns_and_then_go_by_name() -> None:
+    model = ReferenceModel(settings(policy="query-proportional"), 1, values_of)
+    for step in range(6):
+        for key in "cab":
+            model.event(Event(key, step * STEP + 1, step))
+        model.advance((step + 1) * STEP)
+    assert [c.key for c in model.choices] == ["a", "b", "c", "a", "b", "c"]
+
+
+def test_query_proportional_counts_queries_since_the_update() -> None:
+    model = ReferenceModel(settings(policy="query-proportional"), 1, values_of)
+    first = _first_versions(model, "abc", 30)
+    for key, errors in (("a", [9.0]), ("b", [None, None]), ("c", [0.1, 0.1, None])):
+        model.event(Event(key, 31, 1))
+        for error in errors:
+            model.feedback(Feedback(key, first[key], error, 32))
+    assert [c.key for c in model.advance(60)] == ["c", "b", "a"]
+
+
+def test_minimum_past_prefers_what_has_taken_in_least() -> None:
+    model = ReferenceModel(settings(policy="minimum-past", updates_per_step=2.0), 1, values_of)
+    for key, count in (("a", 3), ("b", 2)):
+        for time in range(count):
+            model.event(Event(key, 1 + time, 0))
+    model.advance(10)
+    for key, time in (("a", 11), ("b", 12), ("b", 13), ("c", 14)):
+        model.event(Event(key, time, 1))
+    assert [c.key for c in model.advance(30)[-3:]] == ["c", "b", "a"]
+    for key in "abc":  # 4, 4 and 1
+        model.event(Event(key, 31, 2))
+    assert [c.key for c in model.advance(50)] == ["c", "b", "a"]
+
+
+def test_max_pending_prefers_the_most_new_events() -> None:
+    model = ReferenceModel(settings(policy="max-pending"), 1, values_of)
+    for key, count in (("a", 1), ("b", 3), ("c", 2)):
+        for time in range(count):
+            model.event(Event(key, 1 + time, 0))
+    assert [c.key for c in model.advance(30)] == ["b", "c", "a"]
+
+
+def test_regret_over_baseline_subtracts_the_first_steps_mean_error() -> None:
+    model = ReferenceModel(settings(policy="regret-over-baseline"), 1, values_of)
+    first = _first_versions(model, "abcd", 40)
+    # In the first step with feedback after the update: means 5, 1 and 2. Nothing on d.
+    for key, errors in (("a", [4.0, 6.0]), ("b", [1.0]), ("c", [2.0])):
+        for error in errors:
+            model.feedback(Feedback(key, first[key], error, 41))
+    model.advance(50)
+    # Later: a is 1 below its mean, b 1.5 above it, c 2.5 in two queries; unlabelled counts nothing.
+    for key, errors in (("a", [4.0]), ("b", [2.5, None]), ("c", [3.0, 3.5])):
+        model.event(Event(key, 51, 1))
+        for error in errors:
+            model.feedback(Feedback(key, first[key], error, 52))
+    model.event(Event("d", 51, 1))
+    assert [c.key for c in model.advance(90)] == ["c", "b", "d", "a"]
+    assert [c.regret_removed for c in model.choices[4:]] == [8.5, 3.5, 0.0, 14.0]
+
+
+def test_a_missing_value_has_the_regret_that_the_table_says() -> None:
+    for missing, expected in ((None, ["b", "a"]), (0.5, ["a", "b"]), (2.0, ["b", "a"])):
+        model = ReferenceModel(settings(missing_regret=missing), 1, values_of)
+        first = _first_versions(model, "a", 10)
+        model.event(Event("a", 11, 1))
+        model.feedback(Feedback("a", first["a"], 1.0, 12))
+        model.event(Event("b", 11, 1))
+        assert [c.key for c in model.advance(30)] == expected, missing
+
+
+def test_random_draws_every_pending_key_as_often_as_another() -> None:
+    counts = dict.fromkeys("abcd", 0)
+    again = 0
+    model = ReferenceModel(settings(policy="random", policy_seed=3), 1, values_of)
+    for step in range(1_000):
+        for key in counts:
+            model.event(Event(key, step * STEP + 1, 0))
+        (choice,) = model.advance((step + 1) * STEP)
+        counts[choice.key] += 1
+        again += step > 0 and model.choices[-2].key == choice.key
+    # 250 each, and as many drawn twice running; the standard deviation is 13.7.
+    assert all(180 < count < 320 for count in [*counts.values(), again]), (counts, again)
+    other = ReferenceModel(settings(policy="random", policy_seed=4), 1, values_of)
+    for step in range(20):
+        for key in counts:
+            other.event(Event(key, step * STEP + 1, 0))
+        other.advance((step + 1) * STEP)
+    assert [c.key for c in other.choices] != [c.key for c in model.choices[:20]]
+
+
+def test_lots_are_those_of_the_job() -> None:
+    # The same numbers are in RandomPolicyTest on the Java side.
+    assert lot(0, "vm-17", 0) == 0.8983108877707906
+    assert lot(0, "vm-17", 60_000) == 0.9368078731815104
+    assert lot(42, "vm-17", 60_000) == 0.6736852342998204
+    assert lot(-1, "clé 𝛑 0", 1_479_081_600_000) == 0.853807161004652
+
+
+def _first_versions(model: ReferenceModel, keys: str, through_ms: int) -> dict[str, Version]:
+    """One event of each key, all decided, and the versions that came of it."""
+    for key in keys:
+        model.event(Event(key, 1, 0))
+    return {c.key: c.version for c in model.advance(through_ms)}
 
 
 def test_fifo_computes_every_event_in_order_with_the_window_as_of_it() -> None:
@@ -312,6 +418,12 @@ def test_a_budget_on_the_wall_clock_has_no_model() -> None:
         Settings.from_definition({"budget": {"kind": "rate"}, "window": {}})
 
 
+def test_a_policy_on_measured_time_has_no_model() -> None:
+    budget = {"kind": "event-time-step"}
+    with pytest.raises(ValueError, match="measured time"):
+        Settings.from_definition({"budget": budget, "window": {}, "policy": "regret-per-cost"})
+
+
 # Properties.
 
 
@@ -323,7 +435,7 @@ def _subtask(key: str, parallelism: int) -> int:
 def workloads(draw: st.DrawFn) -> tuple[Settings, int, list[Event | Feedback]]:
     """A table, a parallelism, and inputs of which some repeat; feedback on versions that may be."""
     table = settings(
-        policy=draw(st.sampled_from(["regret-proportional", "round-robin", "fifo"])),
+        policy=draw(st.sampled_from([name for name in POLICIES if name != "regret-per-cost"])),
         updates_per_step=draw(st.floats(0.5, 6)),
         window_points=draw(st.integers(1, 5)),
         min_points=1,

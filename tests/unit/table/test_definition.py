@@ -75,8 +75,11 @@ def test_to_dict_is_the_contract_with_the_java_side() -> None:
         "window": {"points": 864},
         "min_points": 864,
         "policy": "regret-proportional",
+        "policy_seed": 0,
         "default_regret": 1e-6,
         "max_regret": 1e12,
+        "missing_regret": None,
+        "keep_versions": 1,
         "budget": {
             "kind": "event-time-step",
             "updates_per_step": 1.29,
@@ -106,6 +109,9 @@ def test_to_dict_is_the_contract_with_the_java_side() -> None:
         ({"budget": TimeShare(0.25)}, {"budget": {"kind": "time-share", "share": 0.25}}),
         ({"budget": Rate(10)}, {"budget": {"kind": "rate", "updates_per_second": 10.0}}),
         ({"min_points": 7}, {"min_points": 7}),
+        ({"policy": "random", "policy_seed": -5}, {"policy": "random", "policy_seed": -5}),
+        ({"missing_regret": 0}, {"missing_regret": 0.0}),
+        ({"keep_versions": 8}, {"keep_versions": 8}),
         ({"feedback_topic": "mine"}, {"feedback_topic": "p.mine"}),
         ({"regions": ["a:b", "c:d"]}, {"regions": ["a:b", "c:d"]}),
     ],
@@ -165,6 +171,10 @@ def test_every_problem_is_reported_at_once() -> None:
         ({"source": Source(kind="json")}, "Aggregate needs a source of kind scalar or vector"),
         ({"parallelism": True}, "parallelism must be an integer"),
         ({"max_value_bytes": 1 << 40}, "max_value_bytes"),
+        ({"policy_seed": 1 << 63}, "policy_seed must be an integer"),
+        ({"missing_regret": -1.0}, "missing_regret must be at least 0, not -1.0"),
+        ({"keep_versions": 0}, "keep_versions must be an integer from 1 to 8, not 0"),
+        ({"keep_versions": 9}, "keep_versions must be an integer from 1 to 8, not 9"),
     ],
 )
 def test_single_problems(changes: dict[str, Any], problem: str) -> None:

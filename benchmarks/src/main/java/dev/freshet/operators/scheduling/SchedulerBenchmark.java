@@ -75,7 +75,7 @@ public class SchedulerBenchmark {
         record.regret = 0;
       }
       record.eventPending(now++);
-      record.feedback(random.nextDouble());
+      record.feedback(random.nextDouble(), now);
       return policy.priority(record);
     }
   }
@@ -89,7 +89,7 @@ public class SchedulerBenchmark {
     @Setup(Level.Trial)
     public void setUp(Keys keys) {
       for (int i = 0; i < keys.keys; i++) {
-        timers.schedule(keys.names[i], keys.priority(i));
+        timers.schedule(keys.names[i], keys.priority(i), 0);
       }
     }
   }
@@ -121,7 +121,7 @@ public class SchedulerBenchmark {
   @Benchmark
   public void event(Keys keys, Timers timers) {
     int key = keys.random.nextInt(keys.keys);
-    timers.timers.schedule(keys.names[key], keys.afterEvent(key));
+    timers.timers.schedule(keys.names[key], keys.afterEvent(key), 0);
   }
 
   /** An event of a random key, in the baseline. */
@@ -137,7 +137,7 @@ public class SchedulerBenchmark {
   @Benchmark
   public void choice(Keys keys, Timers timers) {
     String key = timers.timers.poll();
-    timers.timers.schedule(key, keys.afterChoice());
+    timers.timers.schedule(key, keys.afterChoice(), 0);
   }
 
   /** A choice, in the baseline. */

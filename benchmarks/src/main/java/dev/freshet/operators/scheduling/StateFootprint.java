@@ -67,7 +67,7 @@ public final class StateFootprint {
     long before = usedBytes();
     RegretTimerService timers = new RegretTimerService();
     for (int i = 0; i < keys; i++) {
-      timers.schedule(names[i], i);
+      timers.schedule(names[i], i, 0);
     }
     double bytes = (usedBytes() - before) / (double) timers.size();
     timers.cancel(names[0]);

@@ -19,8 +19,11 @@ import java.util.List;
  * @param window what a computation sees
  * @param minPoints fewest points that a computation needs
  * @param policy name of the scheduling policy
+ * @param policySeed seed of a policy with chance in it
  * @param defaultRegret regret per pending event, in units of the fed-back error
  * @param maxRegret cap of a key's regret
+ * @param missingRegret regret of a key that has no value yet; null for the cap
+ * @param keepVersions versions of a value that the online store keeps, the newest included
  * @param budget how much may be computed
  * @param freshnessSloMs freshness objective
  * @param regions regions that hold the table, each {@code provider:region}
@@ -47,8 +50,11 @@ public record TableConfig(
     Window window,
     int minPoints,
     String policy,
+    long policySeed,
     double defaultRegret,
     double maxRegret,
+    Double missingRegret,
+    int keepVersions,
     Budget budget,
     long freshnessSloMs,
     List<String> regions,
@@ -68,6 +74,9 @@ public record TableConfig(
 
   /** Largest {@code origin}: it is stored in 16 bits. */
   public static final int MAX_ORIGIN = 0xFFFF;
+
+  /** Most {@code keepVersions}. */
+  public static final int MAX_KEEP_VERSIONS = 8;
 
   /**
    * Parses and checks the JSON.
@@ -109,6 +118,12 @@ public record TableConfig(
     problems.require(
         ttlMs == null || ttlMs > 0,
         "ttl_ms is " + ttlMs + "; it must be positive, or null for no expiry");
+    problems.require(
+        missingRegret == null || missingRegret >= 0,
+        "missing_regret is " + missingRegret + "; it must be at least 0, or null for the cap");
+    problems.require(
+        keepVersions >= 1 && keepVersions <= MAX_KEEP_VERSIONS,
+        "keep_versions is " + keepVersions + "; it must be 1 to " + MAX_KEEP_VERSIONS);
     problems.requireAtLeast(maxValueBytes, 1, "max_value_bytes");
     problems.requireAtLeast(parallelism, 1, "parallelism");
     problems.require(

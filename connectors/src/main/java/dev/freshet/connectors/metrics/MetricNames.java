@@ -32,6 +32,9 @@ public final class MetricNames {
   /** Histogram: time of one key's computation, microseconds. */
   public static final String COMPUTE_TIME_MICROS = "computeTimeMicros";
 
+  /** Gauge: mean over keys of each one's moving average of its computing time, microseconds. */
+  public static final String MEAN_KEY_COST_MICROS = "meanKeyCostMicros";
+
   /** Counter: feedback on a key's current version. */
   public static final String FEEDBACK_USED = "feedbackUsed";
 

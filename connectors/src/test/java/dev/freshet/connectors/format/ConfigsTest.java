@@ -36,7 +36,10 @@ final class ConfigsTest {
     assertThat(config.minPoints()).isEqualTo(864);
     assertThat(config.policy()).isEqualTo("regret-proportional");
     assertThat(config.defaultRegret()).isEqualTo(1e-6);
+    assertThat(config.policySeed()).isZero();
     assertThat(config.maxRegret()).isEqualTo(1e12);
+    assertThat(config.missingRegret()).isNull();
+    assertThat(config.keepVersions()).isEqualTo(1);
     assertThat(config.budget().updatesPerStep()).isEqualTo(1.29);
     assertThat(config.budget().stepMs()).isEqualTo(3_600_000);
     assertThat(config.freshnessSloMs()).isEqualTo(300_000);

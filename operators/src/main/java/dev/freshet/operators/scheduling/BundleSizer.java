@@ -7,9 +7,6 @@ package dev.freshet.operators.scheduling;
  */
 final class BundleSizer {
 
-  /** Weight of the newest measurement in the moving average. */
-  private static final double SMOOTHING = 0.2;
-
   private final double targetNanos;
   private final int maxKeys;
   private double meanNanos = Double.NaN;
@@ -20,8 +17,7 @@ final class BundleSizer {
   }
 
   void measured(long computeNanos) {
-    double nanos = Math.max(1, computeNanos);
-    meanNanos = Double.isNaN(meanNanos) ? nanos : meanNanos + SMOOTHING * (nanos - meanNanos);
+    meanNanos = MovingAverage.next(meanNanos, Math.max(1, computeNanos));
   }
 
   /** Keys in the next batch; 1 while nothing was measured. */

@@ -9,6 +9,7 @@ import dev.freshet.operators.compute.ComputeRequestEncoder;
 import dev.freshet.operators.compute.TaskIds;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.SplittableRandom;
 import java.util.stream.Stream;
 import org.apache.flink.api.common.state.ListState;
 import org.apache.flink.api.common.state.ListStateDescriptor;
@@ -85,6 +86,8 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
   private transient ComputeOutcomes outcomes;
   private transient Backoff backoff;
   private transient MaintenanceMetrics metrics;
+  private transient RandomPolicy lottery;
+  private transient SplittableRandom chance;
   private transient long lastBatchNanos;
 
   FeatureMaintenanceOperator(
@@ -117,6 +120,8 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
             settings.window());
     earlyInputs = new ListStateDescriptor<>(EARLY_STATE, new EarlyInput.Serializer());
     flinkTimers = getInternalTimerService(TIMERS, VoidNamespaceSerializer.INSTANCE, this);
+    lottery = settings.policy() instanceof RandomPolicy random ? random : null;
+    chance = new SplittableRandom(lottery == null ? 0 : lottery.seed() + subtask());
     timers = new RegretTimerService();
     resuming = new RegretTimerService();
     clock = new VersionClock(maxParallelism());
@@ -164,6 +169,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
       }
       metrics.keyAdded();
       metrics.regretChanged(record.regret);
+      metrics.costChanged(Double.NaN, record.costNanos);
       reschedule(key, record);
     }
     if (steps != null) {
@@ -265,6 +271,9 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
         .advanceWatermark(new Watermark(stepEnd));
     takeOutcomes();
     int allowed = stepBudget.beginStep();
+    if (lottery != null && allowed > 0) {
+      timers.reprioritize(key -> lottery.lot(key, stepEnd));
+    }
     int chosen = 0;
     while (chosen < allowed && !timers.isEmpty()) {
       chosen += compute(Math.min(allowed - chosen, bundles.keys()), stepEnd, stepEnd * 1_000);
@@ -294,7 +303,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
         && encoder.bytes() < BATCH_BYTES_MAX
         && !timers.isEmpty()
         && !resuming.firesBefore(timers)) {
-      choose(timers.poll(), horizon, physicalMicros);
+      choose(nextKey(), horizon, physicalMicros);
     }
     int chosen = encoder.count();
     lastBatchNanos = 0;
@@ -304,6 +313,13 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
       takeOutcomes();
     }
     return chosen;
+  }
+
+  private String nextKey() {
+    // On the wall clock lots would be drawn anew for each choice: one draw does the same.
+    return lottery != null && steps == null
+        ? timers.pollAny(chance.nextInt(timers.size()))
+        : timers.poll();
   }
 
   private void choose(String key, long horizon, long physicalMicros) throws Exception {
@@ -332,7 +348,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     long eventTime = RawWindow.timestamp(points.get(points.size() - 1));
     record.startComputation(timestamp, eventTime, stillPending, oldestStillPending);
     if (stillPending > 0) {
-      resuming.schedule(key, settings.policy().priority(record));
+      resuming.schedule(key, settings.policy().priority(record), record.lastChosenMs());
     }
     encoder.add(
         new ComputeContext(key, new Version(timestamp, settings.origin()), eventTime, regret),
@@ -364,6 +380,9 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
       record.failComputation(now() + backoff.delayMs(record.failures));
       wakeUp(record.retryAt);
     }
+    double costBefore = record.costNanos;
+    record.computed(outcome.computeNanos());
+    metrics.costChanged(costBefore, record.costNanos);
     records.update(record);
     bundles.measured(outcome.computeNanos());
     lastBatchNanos += outcome.computeNanos();
@@ -398,7 +417,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
       return false;
     }
     double before = record.regret;
-    record.feedback(error);
+    record.feedback(error, steps != null ? steps.lastDecided() : record.errors);
     metrics.feedbackUsed.inc();
     metrics.regretChanged(record.regret - before);
     return true;
@@ -427,7 +446,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
             && record.entries >= settings.minPoints()
             && record.retryAt <= now;
     if (eligible) {
-      timers.schedule(key, settings.policy().priority(record));
+      timers.schedule(key, settings.policy().priority(record), record.lastChosenMs());
       if (loop != null) {
         loop.wake();
       }

@@ -14,6 +14,8 @@ public final class KeyRecord {
   /** Value of a time field that is not set. */
   static final long NO_TIME = Long.MIN_VALUE;
 
+  private static final long MICROS_PER_MS = 1_000;
+
   // The value in the store.
   long versionTimestamp;
   int versionOrigin;
@@ -24,6 +26,9 @@ public final class KeyRecord {
   double regret;
   long errors;
   long queries;
+  long baselineStep = NO_TIME;
+  double baselineRegret;
+  int baselineErrors;
 
   // Data that the current version does not contain.
   long pending;
@@ -33,6 +38,11 @@ public final class KeyRecord {
   long inFlightTimestamp;
   long inFlightAsOf = NO_TIME;
   long inFlightPending;
+
+  // Over the key's life.
+  long incorporated;
+  double costNanos = Double.NaN;
+  double meanError = Double.NaN;
 
   // Scheduling.
   long lastChosenTimestamp;
@@ -80,14 +90,53 @@ public final class KeyRecord {
     return queries;
   }
 
+  /**
+   * Mean error of the first round of labelled feedback on the current version, in which it was as
+   * fresh as it ever is (RALF §2.3.3, eq. 2.10: the errors at t_u); NaN before the first. A round
+   * is a step of event time; on the wall clock it is one labelled query.
+   */
+  public double baselineError() {
+    return baselineErrors == 0 ? Double.NaN : baselineRegret / baselineErrors;
+  }
+
   /** Completed computations. */
   public long updates() {
     return updates;
   }
 
+  /** Events that computations have taken in over the key's life, failed computations included. */
+  public long incorporated() {
+    return incorporated;
+  }
+
+  /** Moving average of the time that a computation of the key takes, nanoseconds; NaN if none. */
+  public double costNanos() {
+    return costNanos;
+  }
+
+  /**
+   * Moving average of the mean error of the versions before the current one, in units of the error;
+   * NaN while none of them had labelled feedback.
+   */
+  public double meanError() {
+    return meanError;
+  }
+
+  /** Event time of the newest event that the value contains; {@link #NO_TIME} without a value. */
+  public long asOf() {
+    return asOf;
+  }
+
   /** Version timestamp at which the key was last chosen, microseconds; 0 before the first. */
   public long lastChosenTimestamp() {
     return lastChosenTimestamp;
+  }
+
+  /**
+   * When the key was last chosen, epoch milliseconds on the versions' clock; 0 before the first.
+   */
+  public long lastChosenMs() {
+    return lastChosenTimestamp / MICROS_PER_MS;
   }
 
   /** Whether a computation is under way. */
@@ -101,13 +150,31 @@ public final class KeyRecord {
     oldestPending = Math.min(oldestPending, timestamp);
   }
 
-  /** Adds labelled or unlabelled feedback on the current version. */
-  void feedback(double error) {
+  /**
+   * Adds feedback on the current version.
+   *
+   * @param error NaN for a query without its label
+   * @param round what the feedback is counted with for {@link #baselineError}
+   */
+  void feedback(double error, long round) {
     queries++;
-    if (!Double.isNaN(error)) {
-      errors++;
-      regret += error;
+    if (Double.isNaN(error)) {
+      return;
     }
+    if (errors == 0) {
+      baselineStep = round;
+    }
+    if (baselineStep == round) {
+      baselineErrors++;
+      baselineRegret += error;
+    }
+    errors++;
+    regret += error;
+  }
+
+  /** Takes in what a computation of the key took, nanoseconds. */
+  void computed(long nanos) {
+    costNanos = MovingAverage.next(costNanos, nanos);
   }
 
   /**
@@ -118,6 +185,7 @@ public final class KeyRecord {
     inFlightTimestamp = timestamp;
     inFlightAsOf = newAsOf;
     inFlightPending = pending - stillPending;
+    incorporated += inFlightPending;
     lastChosenTimestamp = timestamp;
     pending = stillPending;
     oldestPending = stillPending == 0 ? Long.MAX_VALUE : oldestStillPending;
@@ -129,9 +197,10 @@ public final class KeyRecord {
     versionOrigin = origin;
     asOf = inFlightAsOf;
     updates++;
-    regret = 0;
-    errors = 0;
-    queries = 0;
+    if (errors > 0) {
+      meanError = MovingAverage.next(meanError, regret / errors);
+    }
+    forgetFeedback();
     failures = 0;
     retryAt = NO_TIME;
     clearInFlight();
@@ -157,9 +226,19 @@ public final class KeyRecord {
       return false;
     }
     pending += inFlightPending;
+    incorporated -= inFlightPending;
     oldestPending = Math.min(oldestPending, inFlightAsOf);
     clearInFlight();
     return true;
+  }
+
+  private void forgetFeedback() {
+    regret = 0;
+    errors = 0;
+    queries = 0;
+    baselineStep = NO_TIME;
+    baselineRegret = 0;
+    baselineErrors = 0;
   }
 
   private void clearInFlight() {

@@ -8,13 +8,14 @@ import org.apache.flink.core.memory.DataInputView;
 import org.apache.flink.core.memory.DataOutputView;
 
 /**
- * Serializer of {@link KeyRecord}. The first byte is the format's number, so that a later format
- * reads the savepoints of an earlier one.
+ * Serializer of {@link KeyRecord}. The first byte is the format's number: this build writes format
+ * 2 and reads the savepoints of format 1, which has its first fields only.
  */
 public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord> {
 
   private static final long serialVersionUID = 1L;
-  private static final int FORMAT = 1;
+  private static final int FORMAT_1 = 1;
+  private static final int FORMAT = 2;
 
   @Override
   public void serialize(KeyRecord record, DataOutputView target) throws IOException {
@@ -38,20 +39,34 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     target.writeInt(record.trimAt);
     target.writeLong(record.newest);
     target.writeLong(record.trimmedThrough);
+    target.writeLong(record.baselineStep);
+    target.writeDouble(record.baselineRegret);
+    target.writeInt(record.baselineErrors);
+    target.writeLong(record.incorporated);
+    target.writeDouble(record.costNanos);
+    target.writeDouble(record.meanError);
   }
 
   @Override
   public KeyRecord deserialize(DataInputView source) throws IOException {
     int format = source.readByte();
-    if (format != FORMAT) {
+    if (format != FORMAT && format != FORMAT_1) {
       throw new IOException(
           "key record has format "
               + format
-              + ", this build reads "
+              + ", this build reads up to "
               + FORMAT
               + "; restore the savepoint with the build that wrote it, or a later one");
     }
     KeyRecord record = new KeyRecord();
+    readFormat1(record, source);
+    if (format >= FORMAT) {
+      readFormat2(record, source);
+    }
+    return record;
+  }
+
+  private static void readFormat1(KeyRecord record, DataInputView source) throws IOException {
     record.versionTimestamp = source.readLong();
     record.versionOrigin = source.readUnsignedShort();
     record.asOf = source.readLong();
@@ -71,7 +86,15 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     record.trimAt = source.readInt();
     record.newest = source.readLong();
     record.trimmedThrough = source.readLong();
-    return record;
+  }
+
+  private static void readFormat2(KeyRecord record, DataInputView source) throws IOException {
+    record.baselineStep = source.readLong();
+    record.baselineRegret = source.readDouble();
+    record.baselineErrors = source.readInt();
+    record.incorporated = source.readLong();
+    record.costNanos = source.readDouble();
+    record.meanError = source.readDouble();
   }
 
   @Override
@@ -96,6 +119,12 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     copy.trimAt = from.trimAt;
     copy.newest = from.newest;
     copy.trimmedThrough = from.trimmedThrough;
+    copy.baselineStep = from.baselineStep;
+    copy.baselineRegret = from.baselineRegret;
+    copy.baselineErrors = from.baselineErrors;
+    copy.incorporated = from.incorporated;
+    copy.costNanos = from.costNanos;
+    copy.meanError = from.meanError;
     return copy;
   }
 

@@ -10,6 +10,7 @@ import org.apache.flink.runtime.metrics.DescriptiveStatisticsHistogram;
 final class MaintenanceMetrics {
 
   private static final int HISTOGRAM_SAMPLES = 1_000;
+  private static final double NANOS_PER_MICRO = 1e3;
 
   final Counter updates;
   final Counter updatesFailed;
@@ -20,6 +21,8 @@ final class MaintenanceMetrics {
   final Histogram computeTimeMicros;
   private double regret;
   private long keys;
+  private double costNanos;
+  private long keysWithCost;
 
   MaintenanceMetrics(MetricGroup operatorGroup, String table, RegretTimerService timers) {
     MetricGroup group =
@@ -36,10 +39,28 @@ final class MaintenanceMetrics {
     group.gauge(MetricNames.PENDING_KEYS, timers::size);
     group.gauge(MetricNames.KEYS, () -> keys);
     group.gauge(MetricNames.ESTIMATED_REGRET, () -> Math.max(0, regret));
+    group.gauge(MetricNames.MEAN_KEY_COST_MICROS, this::meanKeyCostMicros);
   }
 
   void keyAdded() {
     keys++;
+  }
+
+  /** A key's moving average of its computing time changed; NaN before was none. */
+  void costChanged(double before, double after) {
+    if (Double.isNaN(after)) {
+      return;
+    }
+    if (Double.isNaN(before)) {
+      keysWithCost++;
+      costNanos += after;
+    } else {
+      costNanos += after - before;
+    }
+  }
+
+  private double meanKeyCostMicros() {
+    return keysWithCost == 0 ? 0 : Math.max(0, costNanos) / keysWithCost / NANOS_PER_MICRO;
   }
 
   void regretChanged(double difference) {

@@ -32,16 +32,23 @@ public record MaintenanceSettings(
   /**
    * The settings of a table.
    *
-   * @throws IllegalArgumentException if the policy or the kind of budget is unknown
+   * @throws IllegalArgumentException if the policy or the kind of budget is unknown, or the table
+   *     lacks what the policy needs
    */
   public static MaintenanceSettings of(TableConfig table) {
+    SchedulingPolicy policy =
+        SchedulingPolicies.create(
+            table.policy(),
+            new RegretSettings(table.defaultRegret(), table.maxRegret(), table.missingRegret()),
+            table.policySeed());
+    SchedulingPolicies.check(policy, table.keepVersions());
     return new MaintenanceSettings(
         table.table(),
         table.origin(),
         table.source().valueKind(),
         extent(table.window()),
         table.minPoints(),
-        SchedulingPolicies.create(table.policy(), table.defaultRegret(), table.maxRegret()),
+        policy,
         budget(table.budget()),
         table.bundleTargetMs(),
         table.bundleMaxKeys());

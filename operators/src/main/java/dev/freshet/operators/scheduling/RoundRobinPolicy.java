@@ -1,6 +1,8 @@
 package dev.freshet.operators.scheduling;
 
-/** Recomputes the least recently chosen key that has pending data (RALF §2.5.3). */
+/**
+ * Recomputes the least recently chosen key that has pending data (RALF §2.5.3), to the millisecond.
+ */
 public record RoundRobinPolicy() implements SchedulingPolicy {
 
   /** Name of the policy. */
@@ -13,6 +15,6 @@ public record RoundRobinPolicy() implements SchedulingPolicy {
 
   @Override
   public double priority(KeyRecord record) {
-    return -(double) record.lastChosenTimestamp();
+    return -(double) record.lastChosenMs();
   }
 }

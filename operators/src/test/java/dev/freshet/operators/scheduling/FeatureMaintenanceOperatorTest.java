@@ -9,9 +9,11 @@ import dev.freshet.connectors.record.ValueKind;
 import dev.freshet.connectors.record.Version;
 import dev.freshet.operators.scheduling.MaintenanceHarness.Ending;
 import java.nio.charset.StandardCharsets;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -82,7 +84,7 @@ class FeatureMaintenanceOperatorTest {
 
   @ParameterizedTest
   @EnumSource(Backend.class)
-  void highestRegretFirstAndTiesByKey(Backend backend) throws Exception {
+  void highestRegretFirstAndTiesByTurnThenKey(Backend backend) throws Exception {
     TestSettings three = REGRET.with(TestSettings.perStep(3));
     try (MaintenanceHarness harness = MaintenanceHarness.open(three, backend)) {
       for (String key : List.of("c", "a", "b")) {
@@ -100,6 +102,68 @@ class FeatureMaintenanceOperatorTest {
       harness.event("c", 121);
       harness.watermark(200);
       assertThat(harness.chosenKeys()).as("a tie but for pending").containsExactly("b", "c", "a");
+      harness.forget();
+
+      // Of two a step, c waits one step longer than the others: its turn comes before a's.
+      harness.event("a", 220);
+      harness.watermark(300);
+      for (String key : List.of("a", "b", "c")) {
+        harness.event(key, 320);
+      }
+      harness.watermark(400);
+      assertThat(harness.chosenKeys()).as("a tie").containsExactly("a", "b", "c", "a");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Backend.class)
+  void lotsAreDrawnAnewForEveryStep(Backend backend) throws Exception {
+    RandomPolicy random = new RandomPolicy(11);
+    try (MaintenanceHarness harness = MaintenanceHarness.open(REGRET.with(random), backend)) {
+      Map<String, Integer> counts = new HashMap<>();
+      int again = 0;
+      String before = "";
+      for (long end = 100; end <= 60_000; end += 100) {
+        for (String key : List.of("a", "b", "c")) {
+          harness.event(key, end - 50);
+        }
+        harness.watermark(end);
+        String chosen = harness.last().key();
+        long step = end;
+        assertThat(chosen)
+            .isEqualTo(
+                Stream.of("a", "b", "c")
+                    .max(Comparator.comparingDouble(key -> random.lot(key, step)))
+                    .orElseThrow());
+        counts.merge(chosen, 1, Integer::sum);
+        again += chosen.equals(before) ? 1 : 0;
+        before = chosen;
+      }
+      // 200 of 600 each, and 200 times the key just drawn; the standard deviation is 11.5.
+      assertThat(counts.values()).allMatch(count -> count > 140 && count < 260);
+      assertThat(again).isBetween(140, 260);
+    }
+  }
+
+  @Test
+  void keyWhoseValueCostsLessIsWorthMorePerCost() throws Exception {
+    TestSettings perCost =
+        REGRET.with(new RegretPerCostPolicy(new RegretSettings(1e-6, TestSettings.MAX_REGRET)));
+    try (MaintenanceHarness harness = MaintenanceHarness.open(perCost, Backend.HEAP)) {
+      harness.computeNanos(300_000_000);
+      harness.event("dear", 10);
+      harness.watermark(100);
+      harness.computeNanos(100_000_000);
+      harness.event("cheap", 110);
+      harness.watermark(200);
+      assertThat(harness.gauge(MetricNames.MEAN_KEY_COST_MICROS)).isEqualTo(200_000);
+      for (ComputeBatch.Request request : List.copyOf(harness.chosen())) {
+        double error = request.key().equals("dear") ? 5 : 3;
+        harness.feedback(request.key(), request.version(), error, 210);
+        harness.event(request.key(), 220);
+      }
+      harness.watermark(400);
+      assertThat(harness.chosenKeys()).containsExactly("dear", "cheap", "cheap", "dear");
     }
   }
 
@@ -266,8 +330,7 @@ class FeatureMaintenanceOperatorTest {
 
   @Test
   void choicesDoNotDependOnTheSizeOfBundles() throws Exception {
-    for (SchedulingPolicy policy :
-        List.of(new FifoPolicy(), new RoundRobinPolicy(), REGRET.policy())) {
+    for (SchedulingPolicy policy : TestSettings.everyPolicy()) {
       List<ComputeBatch.Request> oneByOne = chosenWithBundles(policy, 1);
       List<ComputeBatch.Request> bundled = chosenWithBundles(policy, 16);
       assertThat(bundled).as(policy.name()).isEqualTo(oneByOne).hasSizeGreaterThan(8);
@@ -396,7 +459,7 @@ class FeatureMaintenanceOperatorTest {
 
   @Test
   void nobodyStarvesBesideLoudKeys() throws Exception {
-    TestSettings settings = REGRET.with(new RegretProportionalPolicy(1.0, TestSettings.MAX_REGRET));
+    TestSettings settings = REGRET.with(TestSettings.regret(1.0, TestSettings.MAX_REGRET));
     int loud = 5;
     int quiet = 15;
     int error = 20;

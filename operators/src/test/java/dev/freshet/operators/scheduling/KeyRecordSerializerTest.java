@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.io.IOException;
 import java.lang.reflect.Field;
 import java.lang.reflect.Modifier;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
@@ -22,7 +23,7 @@ import org.apache.flink.core.memory.DataOutputSerializer;
  */
 class KeyRecordSerializerTest {
 
-  /** Every field of format 1 set to its own value, in order: 1, 2, 3 and so on. */
+  /** A record as format 1 wrote it: its fields are 1, 2, 3 and so on. */
   private static final String FORMAT_1 =
       "01"
           + "0000000000000001" // versionTimestamp
@@ -45,7 +46,50 @@ class KeyRecordSerializerTest {
           + "0000000000000012" // newest
           + "0000000000000013"; // trimmedThrough
 
-  private static final int BYTES_MAX = 200;
+  /** What format 2 has after the fields of format 1, numbered on. */
+  private static final String FORMAT_2_FIELDS =
+      "0000000000000014" // baselineStep
+          + "4035000000000000" // baselineRegret 21.0
+          + "00000016" // baselineErrors
+          + "0000000000000017" // incorporated
+          + "4038000000000000" // costNanos 24.0
+          + "4039000000000000"; // meanError 25.0
+
+  private static final String FORMAT_2 = "02" + FORMAT_1.substring(2) + FORMAT_2_FIELDS;
+
+  /** Fields in the order of the bytes. */
+  private static final List<String> FORMAT_1_NAMES =
+      List.of(
+          "versionTimestamp",
+          "versionOrigin",
+          "asOf",
+          "updates",
+          "regret",
+          "errors",
+          "queries",
+          "pending",
+          "oldestPending",
+          "inFlightTimestamp",
+          "inFlightAsOf",
+          "inFlightPending",
+          "lastChosenTimestamp",
+          "failures",
+          "retryAt",
+          "entries",
+          "trimAt",
+          "newest",
+          "trimmedThrough");
+
+  private static final List<String> FORMAT_2_NAMES =
+      List.of(
+          "baselineStep",
+          "baselineRegret",
+          "baselineErrors",
+          "incorporated",
+          "costNanos",
+          "meanError");
+
+  private static final int BYTES_MAX = 230;
 
   private static final KeyRecordSerializer SERIALIZER = new KeyRecordSerializer();
 
@@ -55,10 +99,12 @@ class KeyRecordSerializerTest {
         .toList();
   }
 
-  private static KeyRecord numbered() throws IllegalAccessException {
+  /** A record with so many of its fields, in the order of the bytes, set to 1, 2, 3 and so on. */
+  private static KeyRecord numbered(List<String> names) throws ReflectiveOperationException {
     KeyRecord record = new KeyRecord();
     int number = 0;
-    for (Field field : fields()) {
+    for (String name : names) {
+      Field field = KeyRecord.class.getDeclaredField(name);
       number++;
       if (field.getType() == long.class) {
         field.setLong(record, number);
@@ -77,18 +123,52 @@ class KeyRecordSerializerTest {
     return out.getCopyOfBuffer();
   }
 
+  private static KeyRecord read(String hex) throws IOException {
+    return SERIALIZER.deserialize(new DataInputDeserializer(HexFormat.of().parseHex(hex)));
+  }
+
   @Example
-  void layoutOfFormat1IsPinned() throws Exception {
-    assertThat(HexFormat.of().formatHex(bytes(numbered()))).isEqualTo(FORMAT_1);
-    KeyRecord read =
-        SERIALIZER.deserialize(new DataInputDeserializer(HexFormat.of().parseHex(FORMAT_1)));
-    assertThat(read).usingRecursiveComparison().isEqualTo(numbered());
+  void layoutOfFormat2IsPinned() throws Exception {
+    List<String> names = new ArrayList<>(FORMAT_1_NAMES);
+    names.addAll(FORMAT_2_NAMES);
+    assertThat(fields()).extracting(Field::getName).containsExactlyInAnyOrderElementsOf(names);
+    assertThat(HexFormat.of().formatHex(bytes(numbered(names)))).isEqualTo(FORMAT_2);
+    assertThat(read(FORMAT_2)).usingRecursiveComparison().isEqualTo(numbered(names));
+  }
+
+  @Example
+  void recordOfFormat1IsReadAndWrittenInFormat2() throws Exception {
+    KeyRecord upgraded = read(FORMAT_1);
+    assertThat(upgraded)
+        .usingRecursiveComparison()
+        .withEqualsForType(Double::equals, Double.class)
+        .isEqualTo(numbered(FORMAT_1_NAMES));
+    assertThat(upgraded.costNanos()).as("not known").isNaN();
+    assertThat(upgraded.baselineError()).as("not known").isNaN();
+    DataOutputSerializer copied = new DataOutputSerializer(64);
+    SERIALIZER.copy(new DataInputDeserializer(HexFormat.of().parseHex(FORMAT_1)), copied);
+    assertThat(HexFormat.of().formatHex(copied.getCopyOfBuffer())).startsWith("02");
+    assertThat(SERIALIZER.deserialize(new DataInputDeserializer(copied.getCopyOfBuffer())))
+        .usingRecursiveComparison()
+        .withEqualsForType(Double::equals, Double.class)
+        .isEqualTo(upgraded);
+  }
+
+  /** Errors from before the upgrade have no first round, and get none by later feedback. */
+  @Example
+  void upgradedRecordHasNoBaselineUntilItsNextUpdate() throws Exception {
+    KeyRecord record = read(FORMAT_1);
+    record.feedback(3, 77);
+    assertThat(record.baselineError()).isNaN();
+    record.completeComputation(1);
+    record.feedback(3, 78);
+    assertThat(record.baselineError()).isEqualTo(3);
   }
 
   @Example
   void recordIsSmall() throws Exception {
     int size = bytes(new KeyRecord()).length;
-    assertThat(size).isEqualTo(FORMAT_1.length() / 2).isLessThan(BYTES_MAX);
+    assertThat(size).isEqualTo(FORMAT_2.length() / 2).isLessThan(BYTES_MAX);
   }
 
   @Property
@@ -117,10 +197,10 @@ class KeyRecordSerializerTest {
 
   @Example
   void laterFormatIsRefusedWithAReason() {
-    byte[] later = HexFormat.of().parseHex(FORMAT_1);
-    later[0] = 2;
+    byte[] later = HexFormat.of().parseHex(FORMAT_2);
+    later[0] = 3;
     assertThatThrownBy(() -> SERIALIZER.deserialize(new DataInputDeserializer(later)))
         .isInstanceOf(IOException.class)
-        .hasMessageContaining("format 2");
+        .hasMessageContaining("format 3");
   }
 }

@@ -216,9 +216,7 @@ class MaintenanceRestoreTest {
       value = Backend.class,
       names = {"HEAP", "ROCKSDB"})
   void restoredRunChoosesAsTheUninterruptedOne(Backend backend) throws Exception {
-    for (SchedulingPolicy policy :
-        List.of(
-            new RegretProportionalPolicy(0.01, 1e12), new RoundRobinPolicy(), new FifoPolicy())) {
+    for (SchedulingPolicy policy : TestSettings.everyPolicy()) {
       TestSettings table = TABLE.with(policy).with(new BudgetSettings.EventTimeStep(1.29, 100, 3));
       for (long seed = 0; seed < (backend == Backend.HEAP ? 10 : 3); seed++) {
         expectSameChoices(table, backend, seed);

@@ -7,6 +7,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
@@ -21,10 +22,24 @@ class RegretTimerServiceProperties {
   private enum Action {
     SCHEDULE,
     CANCEL,
-    POLL
+    POLL,
+    REPRIORITIZE
   }
 
-  private record Step(Action action, String key, double priority) {}
+  private record Step(Action action, String key, double priority, long lastChosenMs) {
+    Place place() {
+      // Negative zero is no priority of its own.
+      return new Place(priority + 0.0, lastChosenMs);
+    }
+  }
+
+  /** What orders a key. */
+  private record Place(double priority, long lastChosenMs) {
+    static final Comparator<Place> ORDER =
+        Comparator.comparingDouble(Place::priority)
+            .reversed()
+            .thenComparingLong(Place::lastChosenMs);
+  }
 
   @Provide
   Arbitrary<List<Step>> sequences() {
@@ -35,25 +50,39 @@ class RegretTimerServiceProperties {
             0.0, -0.0, 1.0, 2.0, 2.5, -7.0, 1e300, Double.MAX_VALUE, Double.NEGATIVE_INFINITY);
     Arbitrary<Action> actions =
         Arbitraries.of(
-            Action.SCHEDULE, Action.SCHEDULE, Action.SCHEDULE, Action.CANCEL, Action.POLL);
-    return Combinators.combine(actions, keys, priorities).as(Step::new).list().ofMaxSize(400);
+            Action.SCHEDULE,
+            Action.SCHEDULE,
+            Action.SCHEDULE,
+            Action.CANCEL,
+            Action.POLL,
+            Action.REPRIORITIZE);
+    return Combinators.combine(actions, keys, priorities, Arbitraries.longs().between(0, 2))
+        .as(Step::new)
+        .list()
+        .ofMaxSize(400);
   }
 
   @Property(tries = 500)
   void firesAsTheModelDoes(@ForAll("sequences") List<Step> sequence) {
     RegretTimerService service = new RegretTimerService();
-    Map<String, Double> model = new HashMap<>();
+    Map<String, Place> model = new HashMap<>();
     for (Step step : sequence) {
       switch (step.action()) {
         case SCHEDULE -> {
-          service.schedule(step.key(), step.priority());
-          model.put(step.key(), step.priority() + 0.0);
+          service.schedule(step.key(), step.priority(), step.lastChosenMs());
+          model.put(step.key(), step.place());
         }
         case CANCEL -> {
           service.cancel(step.key());
           model.remove(step.key());
         }
         case POLL -> assertThat(service.poll()).isEqualTo(pollModel(model));
+        case REPRIORITIZE -> {
+          service.reprioritize(key -> key.hashCode() % 3 + step.priority());
+          model.replaceAll(
+              (key, place) ->
+                  new Place(key.hashCode() % 3 + step.priority() + 0.0, place.lastChosenMs()));
+        }
       }
       assertThat(service.size()).isEqualTo(model.size());
       assertThat(service.isEmpty()).isEqualTo(model.isEmpty());
@@ -66,15 +95,14 @@ class RegretTimerServiceProperties {
     assertThat(service.poll()).isNull();
   }
 
-  private static String pollModel(Map<String, Double> model) {
+  private static String pollModel(Map<String, Place> model) {
     String first = firstOf(model);
     model.remove(first);
     return first;
   }
 
-  private static String firstOf(Map<String, Double> model) {
-    Comparator<Map.Entry<String, Double>> order =
-        Map.Entry.<String, Double>comparingByValue().reversed();
+  private static String firstOf(Map<String, Place> model) {
+    Comparator<Map.Entry<String, Place>> order = Map.Entry.comparingByValue(Place.ORDER);
     return model.entrySet().stream()
         .min(order.thenComparing(Map.Entry.comparingByKey()))
         .map(Map.Entry::getKey)
@@ -83,19 +111,40 @@ class RegretTimerServiceProperties {
 
   @Example
   void nanIsRejectedWithTheKey() {
+    RegretTimerService service = new RegretTimerService();
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> new RegretTimerService().schedule("k", Double.NaN))
+        .isThrownBy(() -> service.schedule("k", Double.NaN, 0))
         .withMessageContaining("'k'");
+    service.schedule("k", 1, 0);
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> service.reprioritize(key -> Double.NaN))
+        .withMessageContaining("'k'");
+  }
+
+  @Property
+  void anyKeyCanBeTakenOut(@ForAll("sequences") List<Step> sequence, @ForAll Random random) {
+    RegretTimerService service = new RegretTimerService();
+    Map<String, Place> model = new HashMap<>();
+    for (Step step : sequence) {
+      service.schedule(step.key(), step.priority(), step.lastChosenMs());
+      model.put(step.key(), step.place());
+      if (random.nextInt(3) == 0) {
+        String key = service.pollAny(random.nextInt(service.size()));
+        assertThat(model.remove(key)).isNotNull();
+        assertThat(service.isScheduled(key)).isFalse();
+      }
+      assertThat(service.peek()).isEqualTo(firstOf(model));
+    }
   }
 
   @Example
   void clearForgetsAll() {
     RegretTimerService service = new RegretTimerService();
-    service.schedule("a", 1);
+    service.schedule("a", 1, 0);
     service.clear();
     assertThat(service.isEmpty()).isTrue();
     assertThat(service.isScheduled("a")).isFalse();
-    service.schedule("b", 1);
+    service.schedule("b", 1, 0);
     assertThat(service.poll()).isEqualTo("b");
   }
 
@@ -104,12 +153,15 @@ class RegretTimerServiceProperties {
     RegretTimerService some = new RegretTimerService();
     RegretTimerService other = new RegretTimerService();
     assertThat(some.firesBefore(other)).as("both empty").isFalse();
-    some.schedule("b", 1);
+    some.schedule("b", 1, 0);
     assertThat(some.firesBefore(other)).as("the other is empty").isTrue();
     assertThat(other.firesBefore(some)).isFalse();
-    other.schedule("a", 1);
+    other.schedule("a", 1, 0);
     assertThat(some.firesBefore(other)).as("tie by key").isFalse();
-    some.schedule("b", 2);
+    other.schedule("a", 1, 7);
+    assertThat(some.firesBefore(other)).as("chosen longer ago").isTrue();
+    other.schedule("a", 1, 0);
+    some.schedule("b", 2, 0);
     assertThat(some.firesBefore(other)).isTrue();
   }
 }

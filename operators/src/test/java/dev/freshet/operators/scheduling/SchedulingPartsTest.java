@@ -94,7 +94,7 @@ class SchedulingPartsTest {
     inputs.stream()
         .sorted(EarlyInput.ORDER)
         .filter(input -> !input.isEvent())
-        .forEach(input -> record.feedback(input.error()));
+        .forEach(input -> record.feedback(input.error(), 0));
     return record.regret();
   }
 

@@ -1,6 +1,7 @@
 package dev.freshet.operators.scheduling;
 
 import dev.freshet.connectors.record.ValueKind;
+import java.util.List;
 
 /** Settings of test tables: a small window, regret-proportional, one update a step of 100 ms. */
 record TestSettings(
@@ -22,10 +23,22 @@ record TestSettings(
         ValueKind.SCALAR,
         WindowExtent.ofPoints(4),
         1,
-        new RegretProportionalPolicy(DEFAULT_REGRET, MAX_REGRET),
+        regret(DEFAULT_REGRET, MAX_REGRET),
         perStep(updates),
         50,
         16);
+  }
+
+  /** Regret-proportional with this regret of a pending event and this cap. */
+  static SchedulingPolicy regret(double perPending, double max) {
+    return new RegretProportionalPolicy(new RegretSettings(perPending, max));
+  }
+
+  /** One of each policy, with a regret of a pending event that makes a difference. */
+  static List<SchedulingPolicy> everyPolicy() {
+    return SchedulingPolicies.NAMES.stream()
+        .map(name -> SchedulingPolicies.create(name, new RegretSettings(0.01, MAX_REGRET), 5))
+        .toList();
   }
 
   static BudgetSettings perStep(double updates) {

@@ -5,7 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.freshet.connectors.record.Feedback;
 import dev.freshet.connectors.record.Version;
 import dev.freshet.operators.scheduling.MaintenanceHarness.Ending;
+import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -121,6 +124,27 @@ class WallClockMaintenanceTest {
       harness.feedback("a", new Version(lost * 2, TestSettings.ORIGIN), 1, Feedback.NO_TIMESTAMP);
       pass(harness, NOW, NOW + 10);
       assertThat(harness.last().version()).isEqualTo(new Version(lost + 1, TestSettings.ORIGIN));
+    }
+  }
+
+  @Test
+  void everyPendingKeyIsDrawnAsOftenAsAnother() throws Exception {
+    TestSettings random = RATE.with(new RandomPolicy(1)).with(new BudgetSettings.Rate(1_000));
+    try (MaintenanceHarness harness =
+        MaintenanceHarness.open(random.bundleMaxKeys(1), Backend.HEAP)) {
+      harness.processingTime(NOW);
+      Map<String, Integer> counts = new HashMap<>();
+      List<String> drawn = new ArrayList<>();
+      for (long now = NOW; drawn.size() < 600; now++) {
+        for (String key : List.of("a", "b", "c")) {
+          harness.event(key, now);
+        }
+        pass(harness, now, now + 5);
+        harness.chosenKeys().stream().limit(1).forEach(drawn::add);
+        harness.forget();
+      }
+      drawn.forEach(key -> counts.merge(key, 1, Integer::sum));
+      assertThat(counts.values()).hasSize(3).allMatch(count -> count > 140 && count < 260);
     }
   }
 
