@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import yaml
 
-from freshet.choosing import VersionChooser
 from freshet.client import Client
 from freshet.config import Config
 from freshet.errors import JobError
@@ -49,7 +48,6 @@ DRAIN_DEADLINE_S = 60.0
 
 _JOB_CHECK_INTERVAL_S = 5.0
 _WAIT_S = 0.5
-_EVENTS_TOPIC = "events.evaluate"
 
 Progress = Callable[[int, int], None]
 """Called with the steps done and the steps to do."""
@@ -72,13 +70,21 @@ class JobOptions:
 class JobEngine:
     """The embedded stack with one feature job that has a table for each arm.
 
-    Used as a context manager; the stack ends with the block.
+    Used as a context manager; a stack that was not given ends with the block.
     """
 
-    def __init__(self, options: JobOptions) -> None:
-        """Describes the engine; nothing is started yet."""
+    def __init__(self, options: JobOptions, stack: Stack | None = None, name: str = "") -> None:
+        """Describes the engine; nothing is started yet.
+
+        Args:
+            options: how the job is run.
+            stack: that runs already; None starts one.
+            name: tells the tables and topics apart from those of other engines on the same stack.
+        """
         self._options = options
-        self._stack = Stack(
+        self._name = f"evaluate_{name}" if name else "evaluate"
+        self._owns_stack = stack is None
+        self._stack = stack or Stack(
             options.folder / "stack", StackOptions(flink=FlinkOptions(task_managers=1))
         )
         self.wall_s: dict[str, float] = {}
@@ -87,14 +93,16 @@ class JobEngine:
     def __enter__(self) -> JobEngine:
         """Starts Kafka, Redis and Flink."""
         started_s = time.monotonic()
-        self._stack.start()
+        if self._owns_stack:
+            self._stack.start()
         self.wall_s["start"] = time.monotonic() - started_s
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         """Stops them."""
         started_s = time.monotonic()
-        self._stack.stop()
+        if self._owns_stack:
+            self._stack.stop()
         self.wall_s["stop"] = time.monotonic() - started_s
 
     def replay(
@@ -135,14 +143,14 @@ class JobEngine:
     def _write_table(self, workload: Workload, arm: Arm, number: int) -> Path:
         unlimited = arm.variant.policy == UNLIMITED
         definition = workload.definition()
-        definition["source"] = {**definition["source"], "topic": _EVENTS_TOPIC}
+        definition["source"] = {**definition["source"], "topic": f"events.{self._name}"}
         updates = len(workload.keys) if unlimited else workload.updates_per_step(arm.budget)
         table = {
-            "name": f"evaluate_{number:02d}",
+            "name": f"{self._name}_{number:02d}",
             **definition,
             "policy": "round-robin" if unlimited else arm.variant.policy,
-            "policy_seed": self._options.seed,
-            "keep_versions": arm.variant.keep,
+            **({"policy_seed": self._options.seed} if arm.variant.policy == "random" else {}),
+            **({"keep_versions": arm.variant.keep} if arm.variant.keep > 1 else {}),
             "budget": {
                 "kind": "event-time-step",
                 "updates": round(updates, 9),
@@ -183,7 +191,7 @@ class _Replay:
         }
         self._none = next((r for r in self.records if r.arm.variant.policy == NONE), None)
         self._first_features: Features | None = None
-        self._choosers = {table.name: VersionChooser() for table in tables}
+        self._choosers = {}
         self._index = {key: number for number, key in enumerate(workload.keys)}
         self.wall_s: dict[str, float] = {}
 
@@ -270,7 +278,6 @@ class _Replay:
                 names[key],
                 versions[key],
                 error,
-                errors=None if others is None else others[i],
                 ts=time_ms,
             )
 
