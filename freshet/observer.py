@@ -55,6 +55,9 @@ class TableWatch:
     newest: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Newest version of each key."""
 
+    history: list[tuple[int, str]] = field(default_factory=list)
+    """(version's timestamp in microseconds, key) of every update, as they were seen."""
+
     initial_freshness_ms: list[float] = field(default_factory=list)
     """Of the first value of each key."""
 
@@ -244,6 +247,7 @@ class Observer:
         watch.newest[key] = version
         watch.changes += 1
         watch.updates[key] += 1
+        watch.history.append((version[0], key))
         produced_s = self._production.wall_s(change["event_time"])
         if produced_s is not None:
             samples = watch.initial_freshness_ms if first else watch.freshness_ms

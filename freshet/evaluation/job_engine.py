@@ -89,6 +89,8 @@ class JobEngine:
         )
         self.wall_s: dict[str, float] = {}
         """Time of each phase, seconds."""
+        self.choices: dict[Arm, list[tuple[int, int]]] = {}
+        """For each arm, (end of the step in epoch milliseconds, key) of every update."""
 
     def __enter__(self) -> JobEngine:
         """Starts Kafka, Redis and Flink."""
@@ -125,7 +127,7 @@ class JobEngine:
         started_s = time.monotonic()
         maintained = [arm for arm in arms if arm.variant.policy != NONE]
         files = [self._write_table(workload, arm, number) for number, arm in enumerate(maintained)]
-        submit_tables(
+        submission = submit_tables(
             files,
             self._stack.config,
             stack=self._stack,
@@ -134,11 +136,20 @@ class JobEngine:
         self.wall_s["submit"] = time.monotonic() - started_s
         tables = [load_table(file) for file in files]
         replay = _Replay(self._stack.config, workload, arms, maintained, tables)
-        replay.run(progress)
+        try:
+            replay.run(progress)
+        finally:
+            self._cancel(submission.job.id)
         self.wall_s |= replay.wall_s
+        self.choices = replay.choices()
         for record in replay.records:
             record.wall_s = time.monotonic() - started_s
         return replay.records
+
+    def _cancel(self, job: str) -> None:
+        """Ends the job; a stack of our own ends with it anyway."""
+        if not self._owns_stack:
+            self._stack.flink.rest.cancel(job)
 
     def _write_table(self, workload: Workload, arm: Arm, number: int) -> Path:
         unlimited = arm.variant.policy == UNLIMITED
@@ -148,9 +159,14 @@ class JobEngine:
         table = {
             "name": f"{self._name}_{number:02d}",
             **definition,
+            **(
+                {"missing_regret": workload.missing_regret}
+                if workload.missing_regret is not None
+                else {}
+            ),
             "policy": "round-robin" if unlimited else arm.variant.policy,
-            **({"policy_seed": self._options.seed} if arm.variant.policy == "random" else {}),
-            **({"keep_versions": arm.variant.keep} if arm.variant.keep > 1 else {}),
+            "policy_seed": self._options.seed,
+            "keep_versions": arm.variant.keep,
             "budget": {
                 "kind": "event-time-step",
                 "updates": round(updates, 9),
@@ -269,10 +285,13 @@ class _Replay:
     ) -> None:
         """Sends the error of every query, in order of time."""
         names, versions = self._workload.keys, newest.versions
+        counts_missing = self._workload.missing_regret is not None
         others = None if scored is None else scored.T.tolist()
         for i, (key, time_ms, error) in enumerate(
             zip(step.keys.tolist(), step.times_ms.tolist(), errors.tolist(), strict=True)
         ):
+            if versions[key] is None and not counts_missing:
+                continue
             self._client.feedback(
                 table,
                 names[key],
@@ -329,6 +348,18 @@ class _Replay:
             }
         if not self._observer.wait_for_changes(stored, DRAIN_DEADLINE_S):
             raise JobError("not every stored value has its change event; see the stack's logs")
+
+    def choices(self) -> dict[Arm, list[tuple[int, int]]]:
+        """For each arm, (end of the step, key) of every update after the warm-up."""
+        begin_ms = self._workload.warm_up_end_ms()
+        return {
+            arm: [
+                (micros // 1000, self._index[key])
+                for micros, key in sorted(self._observer.tables[table.name].history)
+                if micros // 1000 > begin_ms
+            ]
+            for table, arm in zip(self._tables, self._maintained, strict=True)
+        }
 
     def _count_updates(self) -> None:
         first = computed_by_warm_up(self._workload)

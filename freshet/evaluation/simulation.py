@@ -11,6 +11,8 @@ The rules (RALF §2.3.3 and §2.4.3):
 - A key is eligible when events came that its value does not contain, and its window is full enough.
 - A step's events and feedback are applied at its end; then the budget is spent on the eligible keys
   with the highest priority. Ties go to the key that was chosen longest ago, then by name.
+- A key without a value is computed before all that have one, where the workload does not say what
+  regret a missing value has.
 - A chosen key is computed on all of its data, its feedback is cleared, and its new version answers
   the queries of the next step.
 - The budget's fraction carries over, by at most one update.
@@ -18,6 +20,7 @@ The rules (RALF §2.3.3 and §2.4.3):
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -59,9 +62,6 @@ class KeyState:
     pending: Ints
     """Events that the value does not contain."""
 
-    oldest_pending: Ints
-    """Event time of the oldest of them, epoch milliseconds."""
-
     computed: Ints
     """Events that the value contains, over the key's life."""
 
@@ -69,25 +69,74 @@ class KeyState:
     """Step in which the key was last chosen, -2 for never."""
 
     updates: Ints
-    recent_error: Floats
-    """Moving average of the errors since the last update, the newest weighing most."""
-
     first_error: Floats
     """Sum of the errors in the first step with feedback after the update."""
 
     first_queries: Floats
 
 
-Priority = Callable[[KeyState, int], Floats]
-"""From the keys and the seed, the priority of each; larger is earlier."""
+@dataclass(frozen=True)
+class _Moment:
+    """What a priority may depend on beside the keys."""
+
+    step_end_ms: int
+    seed: int
+    missing_regret: float | None
+
+
+Priority = Callable[[KeyState, _Moment], Floats]
+"""The priority of each key [k]; larger is earlier."""
+
+
+def _with_missing(regret: Floats, keys: KeyState, moment: _Moment) -> Floats:
+    """Regret of keys that have a value, and what stands for it of those that have none."""
+    missing = math.inf if moment.missing_regret is None else regret + moment.missing_regret
+    return np.where(keys.updates > 0, regret, missing)
+
+
+def _regret_proportional(keys: KeyState, moment: _Moment) -> Floats:
+    return _with_missing(keys.regret + DEFAULT_REGRET * keys.pending, keys, moment)
+
+
+def _regret_over_baseline(keys: KeyState, moment: _Moment) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        baseline = keys.first_error / keys.first_queries
+    later = keys.regret - keys.first_error - (keys.queries - keys.first_queries) * baseline
+    return _with_missing(np.where(keys.first_queries > 0, later, 0.0), keys, moment)
+
+
+def _random(keys: KeyState, moment: _Moment) -> Floats:
+    return np.array([draw_lot(name, moment.seed, moment.step_end_ms) for name in keys.names])
+
+
+def draw_lot(key: str, seed: int, drawing: int) -> float:
+    """A key's lot in one drawing, uniform in [0, 1).
+
+    FNV-1a over the key's UTF-8 bytes, then the finalizer of splitmix64 over that plus the seed, and
+    once more plus the drawing; the upper 53 bits as a fraction.
+    """
+    code = 0xCBF29CE484222325
+    for unit in key.encode():
+        code = (code ^ unit) * 0x100000001B3 & _MASK
+    return (_mix(_mix(code + seed) + drawing) >> 11) * 2.0**-53
+
+
+def _mix(bits: int) -> int:
+    code = bits & _MASK
+    code = (code ^ code >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    code = (code ^ code >> 27) * 0x94D049BB133111EB & _MASK
+    return code ^ code >> 31
+
 
 _PRIORITIES: dict[str, Priority] = {
-    "regret-proportional": lambda s, _: s.regret + DEFAULT_REGRET * s.pending,
-    "query-proportional": lambda s, _: s.queries,
-    "round-robin": lambda s, _: -s.chosen.astype(np.float64),
-    "minimum-past": lambda s, _: -s.computed.astype(np.float64),
-    "max-pending": lambda s, _: s.pending.astype(np.float64),
-    UNLIMITED: lambda s, _: -s.chosen.astype(np.float64),
+    "regret-proportional": _regret_proportional,
+    "regret-over-baseline": _regret_over_baseline,
+    "query-proportional": lambda keys, moment: _with_missing(keys.queries, keys, moment),
+    "round-robin": lambda keys, _: -keys.chosen.astype(np.float64),
+    "random": _random,
+    "minimum-past": lambda keys, _: -keys.computed.astype(np.float64),
+    "max-pending": lambda keys, _: keys.pending.astype(np.float64),
+    UNLIMITED: lambda keys, _: -keys.chosen.astype(np.float64),
 }
 
 POLICIES = tuple(name for name in _PRIORITIES if name != UNLIMITED)
@@ -203,11 +252,9 @@ class Simulation:
             regret=np.zeros(count),
             queries=np.zeros(count),
             pending=np.where(first, 0, arrived),
-            oldest_pending=np.full(count, np.iinfo(np.int64).max),
             computed=np.where(first, arrived, 0),
             chosen=np.where(first, -1, -2),
             updates=first.astype(np.int64),
-            recent_error=np.full(count, np.nan),
             first_error=np.zeros(count),
             first_queries=np.zeros(count),
         )
@@ -238,10 +285,17 @@ class Simulation:
         state.record.answered(step, errors, served_event_times(step, state.kept, choice))
         if len(state.kept) > 1:
             state.tallies.observe(step, np.stack(every))
-        np.add.at(keys.regret, step.keys, errors)
-        np.add.at(keys.queries, step.keys, 1.0)
+        self._feed_back(state, step, errors)
         keys.pending += arrived
         self._decide(state, step)
+
+    def _feed_back(self, state: _ArmState, step: Step, errors: Floats) -> None:
+        keys = state.keys
+        first = keys.first_queries == 0
+        np.add.at(keys.regret, step.keys, errors)
+        np.add.at(keys.queries, step.keys, 1.0)
+        keys.first_error = np.where(first, keys.regret, keys.first_error)
+        keys.first_queries = np.where(first, keys.queries, keys.first_queries)
 
     def _decide(self, state: _ArmState, step: Step) -> None:
         keys = state.keys
@@ -255,7 +309,8 @@ class Simulation:
         ]
         if not eligible:
             return
-        priority = _PRIORITIES[state.arm.variant.policy](keys, self._seed)
+        moment = _Moment(step.end_ms, self._seed, self._workload.missing_regret)
+        priority = _PRIORITIES[state.arm.variant.policy](keys, moment)
         order = sorted(
             eligible, key=lambda key: (-priority[key], keys.chosen[key], keys.names[key])
         )
@@ -265,6 +320,7 @@ class Simulation:
             keys.computed[key] += keys.pending[key]
             keys.pending[key] = 0
             keys.regret[key] = keys.queries[key] = 0.0
+            keys.first_error[key] = keys.first_queries[key] = 0.0
             keys.chosen[key] = step.index
             keys.updates[key] += 1
             state.record.key_updates[key] += 1

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from freshet.errors import ConfigError
 from freshet.table.checks import suggestion
-from freshet.table.definition import POLICIES
-
-MAX_KEPT_VERSIONS = 8
+from freshet.table.definition import MAX_KEEP_VERSIONS, POLICIES
 
 UNLIMITED = "unlimited"
 """Every key with new data is computed in every step: what a budget saves is measured from it."""
@@ -62,8 +60,8 @@ def parse_variant(text: str) -> Variant:
     if policy not in POLICIES:
         hint = suggestion(policy, list(POLICIES))
         raise ConfigError([f"policy {policy!r} is unknown{hint}"], "--policy")
-    if not 1 <= keep <= MAX_KEPT_VERSIONS:
+    if not 1 <= keep <= MAX_KEEP_VERSIONS:
         raise ConfigError(
-            [f"{text}: 1 to {MAX_KEPT_VERSIONS} versions can be kept, not {keep}"], "--policy"
+            [f"{text}: 1 to {MAX_KEEP_VERSIONS} versions can be kept, not {keep}"], "--policy"
         )
     return Variant(policy, keep)

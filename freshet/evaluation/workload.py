@@ -77,6 +77,9 @@ class Workload(ABC):
     budget_unit: str
     """What a budget is a share of, for people: ``of keys in a step``."""
 
+    missing_regret: float | None = None
+    """Regret of having no value, as a table's; None computes keys without a value first."""
+
     notes: Sequence[str] = ()
     """What a reader must know, such as how many keys were left out."""
 
