@@ -23,6 +23,7 @@ from freshet.config import Config
 from freshet.feedback import FeedbackLostError, FeedbackProducer, FeedbackQueueFullError
 from freshet.store.connection import StoreUnavailableError, connect, fetch
 from freshet.store.decoding import Feature, FeatureBatch, FeatureStatus
+from freshet.store.kept import KeptVersions
 from freshet.store.layout import key_name
 from freshet.store.registry import registered_names, registered_table
 from freshet.table import FeatureTable
@@ -35,6 +36,7 @@ __all__ = [
     "FeatureStatus",
     "FeedbackLostError",
     "FeedbackQueueFullError",
+    "KeptVersions",
     "StoreUnavailableError",
 ]
 
@@ -113,9 +115,24 @@ class Client:
             StoreUnavailableError: the store does not answer, after retries.
         """
         facts = self._table(table)
-        prefix = key_name(self._config.store_prefix, table, "")
-        raw = fetch(self._redis, [f"{prefix}{key}".encode() for key in keys])
+        raw = self._fetch(table, keys)
         return FeatureBatch(table, keys, raw, self._clock(), facts.ttl_ms)
+
+    def get_versions(self, table: str, keys: Sequence[str]) -> KeptVersions:
+        """Every version of many keys' features that the store keeps, in one round trip.
+
+        For tables that keep several (``FeatureTable.keep_versions``), so that the one with the
+        smallest errors is served: see :class:`freshet.VersionChooser`.
+
+        Returns:
+            The versions, newest first, each a batch in the order of the keys.
+
+        Raises:
+            StoreUnavailableError: the store does not answer, after retries.
+        """
+        facts = self._table(table)
+        raw = self._fetch(table, keys)
+        return KeptVersions(table, keys, raw, self._clock(), facts.ttl_ms)
 
     def feedback(
         self,
@@ -206,6 +223,10 @@ class Client:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+    def _fetch(self, table: str, keys: Sequence[str]) -> list[bytes | None]:
+        prefix = key_name(self._config.store_prefix, table, "")
+        return fetch(self._redis, [f"{prefix}{key}".encode() for key in keys])
 
     def _producer(self) -> FeedbackProducer:
         with self._lock:

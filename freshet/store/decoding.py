@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -16,16 +16,17 @@ import numpy.typing as npt
 from freshet.store.layout import (
     ENCODING_MASK,
     ENCODING_SHIFT,
+    FLAGS_MAX,
     HEADER_BYTES,
     HEADER_DTYPE,
     LAYOUT,
     TOMBSTONE,
     LayoutError,
-    pack_tombstone,
     unpack,
 )
-from freshet.values import VECTOR_DTYPE, Encoding, ValueEncodingError
-from freshet.version import NO_VERSION, Version
+from freshet.store.rows import BLANK_HEADER, Records, newest_of
+from freshet.values import Encoding, ValueEncodingError
+from freshet.version import Version
 
 
 class FeatureStatus(StrEnum):
@@ -63,14 +64,21 @@ class Feature:
 
 
 _STATUS_BY_CODE = (FeatureStatus.PRESENT, FeatureStatus.EXPIRED, FeatureStatus.MISSING)
-_BLANK_HEADER = pack_tombstone(NO_VERSION, event_time=0, computed_at=0)
-_HEADER_FIELDS = [(name, HEADER_DTYPE[name]) for name in HEADER_DTYPE.names or ()]
 
 
 class FeatureBatch(Sequence[Feature]):
     """The features of many keys, in their order.
 
     Arrays of the whole batch cost one pass; a single ``Feature`` is built when it is asked for.
+
+    Args:
+        table: name of the table.
+        keys: entity keys [n].
+        raw: what the store holds for each [n], None if missing.
+        now_ms: when it was read, epoch milliseconds.
+        ttl_ms: the table's time to live, milliseconds; None for no expiry.
+        decode: gives the records [n] of all values (see :mod:`freshet.store.rows`), where others
+            have them already.
     """
 
     def __init__(
@@ -80,6 +88,8 @@ class FeatureBatch(Sequence[Feature]):
         raw: Sequence[bytes | None],
         now_ms: float,
         ttl_ms: int | None,
+        *,
+        decode: Callable[[], Records | None] | None = None,
     ) -> None:
         self.table = table
         """Name of the table."""
@@ -88,6 +98,7 @@ class FeatureBatch(Sequence[Feature]):
         self._raw = raw
         self._now_ms = now_ms
         self._oldest = -math.inf if ttl_ms is None else now_ms - ttl_ms
+        self._decode = decode
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -191,21 +202,11 @@ class FeatureBatch(Sequence[Feature]):
         )
 
     @cached_property
-    def _records(self) -> npt.NDArray[Any] | None:
+    def _records(self) -> Records | None:
         """Header and vector of all keys [n], a tombstone where missing; None if sizes differ."""
-        sizes = {len(data) for data in self._raw if data is not None}
-        sizes.discard(HEADER_BYTES)  # tombstones, which are padded below
-        size = max(sizes, default=HEADER_BYTES)
-        rest = size - HEADER_BYTES
-        if len(sizes) > 1 or rest < 0 or rest % VECTOR_DTYPE.itemsize:
-            return None
-        blank = _BLANK_HEADER.ljust(size, b"\0")
-        whole = [
-            blank if data is None else data if len(data) == size else data.ljust(size, b"\0")
-            for data in self._raw
-        ]
-        vector = ("value", VECTOR_DTYPE, (rest // VECTOR_DTYPE.itemsize,))
-        return np.frombuffer(b"".join(whole), np.dtype([*_HEADER_FIELDS, vector]))
+        if self._decode is not None:
+            return self._decode()
+        return newest_of(self._raw)
 
     @cached_property
     def _headers(self) -> npt.NDArray[Any]:
@@ -216,11 +217,11 @@ class FeatureBatch(Sequence[Feature]):
         """
         headers = self._records
         if headers is None:
-            heads = [_BLANK_HEADER if data is None else data[:HEADER_BYTES] for data in self._raw]
+            heads = [BLANK_HEADER if data is None else data[:HEADER_BYTES] for data in self._raw]
             if any(len(head) < HEADER_BYTES for head in heads):
                 self._raise_first_problem()
             headers = np.frombuffer(b"".join(heads), HEADER_DTYPE)
-        if (headers["layout"] != LAYOUT).any():
+        if (headers["layout"] != LAYOUT).any() or (headers["flags"] > FLAGS_MAX).any():
             self._raise_first_problem()
         return headers
 
@@ -238,15 +239,15 @@ class FeatureBatch(Sequence[Feature]):
     def _values_one_by_one(self, present: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32]:
         """The slow way, for batches with vectors of several sizes or values that are no vectors."""
         vectors = {int(i): self[int(i)].value for i in np.flatnonzero(present)}
-        shapes = {v.shape if isinstance(v, np.ndarray) else None for v in vectors.values()}
-        if None in shapes or len(shapes) > 1:
-            what = "values that are no vectors" if None in shapes else "vectors of several lengths"
+        are_vectors = all(isinstance(v, np.ndarray) for v in vectors.values())
+        lengths = {len(v) for v in vectors.values()} if are_vectors else set()
+        if not are_vectors or len(lengths) > 1:
+            what = "vectors of several lengths" if are_vectors else "values that are no vectors"
             raise ValueEncodingError(
                 f"table {self.table!r} has {what}; read the single features of the batch instead "
                 "of its values"
             )
-        (length,) = shapes.pop() or (0,)
-        values = np.full((len(self), length), np.nan, np.float32)
+        values = np.full((len(self), max(lengths, default=0)), np.nan, np.float32)
         for i, vector in vectors.items():
             values[i] = vector
         return values

@@ -1,5 +1,8 @@
 """The online store's layout: a header of 28 bytes, then the packed value.
 
+A table that keeps several versions has the older ones nested behind the newest: each version is
+followed by a whole such value of the next older one, and by its length, 4 bytes at the very end.
+
 The contract is ``docs/store-layout.md``; the Java side is ``dev.freshet.connectors.store``.
 """
 
@@ -23,6 +26,16 @@ HEADER_BYTES = 28
 TOMBSTONE = 0b1
 ENCODING_SHIFT = 1
 ENCODING_MASK = 0b11
+KEEPS_OLDER = 0b1000
+FLAGS_MAX = 0b1111
+
+LENGTH = struct.Struct("<I")
+LENGTH_BYTES = LENGTH.size
+
+KEPT_VERSIONS_MAX = 8
+"""Most versions of a key that a table may keep."""
+
+_AT_FLAGS = 1
 
 HEADER_DTYPE = np.dtype(
     [
@@ -43,7 +56,7 @@ class LayoutError(FreshetError, ValueError):
 
 @dataclass(frozen=True)
 class StoredValue:
-    """What the store holds for one key."""
+    """One version of a key's value in the store."""
 
     version: Version
     event_time: int
@@ -70,9 +83,17 @@ def key_name(prefix: str, table: str, key: str) -> str:
     return f"{prefix}{table}:{key}"
 
 
-def pack(stored: StoredValue) -> bytes:
-    """Packs a value as the store holds it."""
+def pack(stored: StoredValue, *older: StoredValue) -> bytes:
+    """Packs a value as the store holds it.
+
+    Args:
+        stored: the newest version.
+        older: the versions before it, newest first, where the store keeps several. Only the server
+            puts versions together; a writer sends each alone.
+    """
     flags = stored.tombstone * TOMBSTONE | stored.encoding << ENCODING_SHIFT
+    if older:
+        flags |= KEEPS_OLDER
     version = stored.version
     header = HEADER.pack(
         LAYOUT,
@@ -82,7 +103,10 @@ def pack(stored: StoredValue) -> bytes:
         stored.event_time,
         stored.computed_at,
     )
-    return header + stored.payload
+    if not older:
+        return header + stored.payload
+    behind = pack(*older)
+    return header + stored.payload + behind + LENGTH.pack(len(behind))
 
 
 def pack_value(value: object, version: Version, event_time: int, computed_at: int) -> bytes:
@@ -101,7 +125,7 @@ def pack_tombstone(version: Version, event_time: int, computed_at: int) -> bytes
 
 
 def unpack(data: bytes) -> StoredValue:
-    """Unpacks what the store holds for a key.
+    """Unpacks the newest version of what the store holds for a key.
 
     Raises:
         LayoutError: too short, or of another layout.
@@ -120,11 +144,61 @@ def unpack(data: bytes) -> StoredValue:
     encoding = flags >> ENCODING_SHIFT & ENCODING_MASK
     if encoding not in Encoding._value2member_map_:
         raise LayoutError(f"the encoding {encoding} is unknown; a later release wrote the value")
+    if flags > FLAGS_MAX:
+        raise LayoutError(f"the flags {flags} are unknown; a later release wrote the value")
     return StoredValue(
         Version(timestamp, origin),
         event_time,
         computed_at,
         Encoding(encoding),
-        data[HEADER_BYTES:],
+        data[HEADER_BYTES : newest_bytes(data)],
         tombstone=bool(flags & TOMBSTONE),
     )
+
+
+def newest_bytes(data: bytes) -> int:
+    """How many bytes of what the store holds for a key are the newest version's.
+
+    Raises:
+        LayoutError: an older version is announced that is not there.
+    """
+    if not data[_AT_FLAGS] & KEEPS_OLDER:
+        return len(data)
+    behind = 0
+    if len(data) >= HEADER_BYTES + LENGTH_BYTES:
+        (behind,) = LENGTH.unpack_from(data, len(data) - LENGTH_BYTES)
+    own: int = len(data) - LENGTH_BYTES - behind
+    if behind < HEADER_BYTES or own < HEADER_BYTES:
+        raise LayoutError(
+            f"of {len(data)} bytes older versions are said to have {behind}, which can't be; the "
+            "value is damaged: delete the key, it is computed again with its next event"
+        )
+    return own
+
+
+def older_part(data: bytes) -> bytes | None:
+    """What the store holds for a key without its newest version; None if it keeps no other.
+
+    Raises:
+        LayoutError: an older version is announced that is not there.
+    """
+    if len(data) < HEADER_BYTES or not data[_AT_FLAGS] & KEEPS_OLDER:
+        return None
+    return data[newest_bytes(data) : -LENGTH_BYTES]
+
+
+def kept_part(data: bytes | None, which: int) -> bytes | None:
+    """What the store holds for a key from one version on; None if it does not keep so many.
+
+    Args:
+        data: what the store holds, None if it has nothing.
+        which: 0 is the newest version, 1 the one before it, and so on.
+
+    Raises:
+        LayoutError: an older version is announced that is not there.
+    """
+    for _ in range(which):
+        if data is None:
+            return None
+        data = older_part(data)
+    return data

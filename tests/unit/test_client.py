@@ -313,7 +313,7 @@ def test_a_full_queue_is_told_and_blocks_only_briefly() -> None:
     for i in range(10):
         producer.send("t", str(i), "1.1")
     started = time.monotonic()
-    with pytest.raises(FeedbackQueueFullError, match="queue of 10 messages") as error:
+    with pytest.raises(FeedbackQueueFullError, match=r"queue of \d+ messages") as error:
         producer.send("t", "one more", "1.1")
     assert time.monotonic() - started < 5.0
     assert error.value.retry_after_s > 0
