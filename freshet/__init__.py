@@ -22,6 +22,7 @@ _EXPORTS = {
     "FeatureStatus": "freshet.client",
     "FeatureTable": "freshet.table",
     "FreshetError": "freshet.errors",
+    "KeptVersions": "freshet.client",
     "ItemFactors": "freshet.functions",
     "Points": "freshet.table",
     "Rate": "freshet.table",
@@ -29,12 +30,14 @@ _EXPORTS = {
     "Source": "freshet.table",
     "TimeShare": "freshet.table",
     "Version": "freshet.version",
+    "VersionChooser": "freshet.choosing",
     "Window": "freshet.functions",
     "load_table": "freshet.table",
 }
 
 if TYPE_CHECKING:
-    from freshet.client import Client, Feature, FeatureStatus
+    from freshet.choosing import VersionChooser
+    from freshet.client import Client, Feature, FeatureStatus, KeptVersions
     from freshet.config import Config
     from freshet.errors import ConfigError, FreshetError
     from freshet.functions import (
@@ -71,12 +74,14 @@ __all__ = [
     "FeatureTable",
     "FreshetError",
     "ItemFactors",
+    "KeptVersions",
     "Points",
     "Rate",
     "STLDecomposition",
     "Source",
     "TimeShare",
     "Version",
+    "VersionChooser",
     "Window",
     "load_table",
 ]

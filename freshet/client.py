@@ -13,11 +13,15 @@ from __future__ import annotations
 
 import difflib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from freshet.config import Config
 from freshet.feedback import FeedbackLostError, FeedbackProducer, FeedbackQueueFullError
@@ -138,9 +142,10 @@ class Client:
         self,
         table: str,
         key: str,
-        version: Version | str,
+        version: Version | str | None,
         error: float | None = None,
         *,
+        errors: Sequence[float | None] | None = None,
         ts: int | None = None,
         model: str | None = None,
     ) -> None:
@@ -149,17 +154,23 @@ class Client:
         Args:
             table: name of the table.
             key: entity key.
-            version: of the feature that was used, as ``get`` returned it.
-            error: prediction error, at least 0; None for a query whose label is not known yet.
+            version: of the feature that was used, as ``get`` returned it; None for a key that had
+                no feature, so that the model used its default. Of a table that keeps several
+                versions, always the newest, whichever was served.
+            error: error of the prediction that was served, at least 0; None for a query whose label
+                is not known yet.
+            errors: of a table that keeps several versions, the error with each of them, newest
+                first (the first is ``version``'s); None or NaN where it is not known.
             ts: event time, epoch milliseconds.
             model: name of the model.
 
         Raises:
-            ValueError: the version or the error is not valid.
+            ValueError: the version or an error is not valid, or ``errors`` come without ``version``
+                or ``error``.
             FeedbackQueueFullError: Kafka is slower than the caller; nothing was queued.
         """
         topic = self._table(table).feedback_topic
-        self._producer().send(topic, key, version, error, ts, model)
+        self._producer().send(topic, key, version, error, ts, model, errors)
 
     def feedback_many(
         self,
@@ -168,6 +179,7 @@ class Client:
         versions: Sequence[Version | str | None],
         errors: Sequence[float | None] | Any,
         *,
+        kept_errors: npt.ArrayLike | None = None,
         ts: int | None = None,
         model: str | None = None,
     ) -> int:
@@ -176,9 +188,12 @@ class Client:
         Args:
             table: name of the table.
             keys: entity keys [n].
-            versions: of the features that were used [n], as ``FeatureBatch.versions``; keys with
-                None, which had no feature, are left out.
-            errors: prediction errors [n]: a sequence or an array.
+            versions: of the features that were used [n], as ``FeatureBatch.versions``; of a table
+                that keeps several, as ``KeptVersions.newest.versions``. A key with None had no
+                feature: its error tells what that costs, and without an error it is left out.
+            errors: errors of the predictions that were served [n]: a sequence or an array.
+            kept_errors: of a table that keeps several versions, the errors with each of them
+                [versions, n], newest first; NaN where it is not known.
             ts: event time of all, epoch milliseconds.
             model: name of the model.
 
@@ -192,10 +207,14 @@ class Client:
         topic = self._table(table).feedback_topic
         producer = self._producer()
         queued = 0
-        for key, version, error in zip(keys, versions, errors, strict=True):
-            if version is not None:
-                producer.send(topic, key, version, error, ts, model)
-                queued += 1
+        kept = _errors_of_each(kept_errors, len(keys))
+        for key, version, error, of_kept in zip(keys, versions, errors, kept, strict=True):
+            if version is None:
+                if error is None or math.isnan(error):
+                    continue
+                of_kept = None
+            producer.send(topic, key, version, error, ts, model, of_kept)
+            queued += 1
         return queued
 
     def flush(self, timeout_s: float = FLUSH_TIMEOUT_S) -> None:
@@ -269,6 +288,21 @@ class Client:
             self._region,
             hint,
         )
+
+
+def _errors_of_each(
+    kept_errors: npt.ArrayLike | None, count: int
+) -> Sequence[Sequence[float] | None]:
+    """Errors of the kept versions of each key [n][versions]."""
+    if kept_errors is None:
+        return [None] * count
+    errors = np.asarray(kept_errors, np.float64)
+    if errors.ndim != 2 or errors.shape[1] != count:
+        raise ValueError(
+            f"kept_errors must have the shape [versions, {count}], not {list(errors.shape)}"
+        )
+    rows: list[Sequence[float]] = errors.T.tolist()
+    return rows
 
 
 def _wall_clock_ms() -> float:

@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -71,27 +71,31 @@ class FeedbackProducer:
         self,
         topic: str,
         key: str,
-        version: Version | str,
+        version: Version | str | None,
         error: float | None = None,
         ts: int | None = None,
         model: str | None = None,
+        errors: Sequence[float | None] | None = None,
     ) -> None:
         """Queues one feedback.
 
         Args:
             topic: name of the topic, prefix included.
             key: entity key.
-            version: of the feature that was used.
+            version: newest version of the feature when it was used; None if there was none.
             error: prediction error, at least 0; None for a query without a label yet.
             ts: event time, epoch milliseconds.
             model: name of the model.
+            errors: of all kept versions, newest first; None and NaN where it is not known.
 
         Raises:
-            ValueError: the version or the error is not valid.
+            ValueError: the version or an error is not valid, or they don't go together.
             FeedbackQueueFullError: the queue stays full.
         """
-        message = {"key": key, "version": _version_text(version)}
-        body = json.dumps({**message, **self._optional(error, ts, model)}).encode()
+        message: dict[str, object] = {"key": key, "version": _version_text(version)}
+        message |= _errors_to_json(version, error, errors)
+        message |= self._optional(ts, model)
+        body = json.dumps(message).encode()
         encoded_key = key.encode()
         deadline: float | None = None
         while True:
@@ -123,15 +127,8 @@ class FeedbackProducer:
                 "Kafka runs, or allow more time"
             )
 
-    def _optional(
-        self, error: float | None, ts: int | None, model: str | None
-    ) -> dict[str, object]:
+    def _optional(self, ts: int | None, model: str | None) -> dict[str, object]:
         fields: dict[str, object] = {}
-        if error is not None:
-            value = float(error)
-            if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"error must be a finite number of 0 or more, not {error!r}")
-            fields["error"] = value
         if ts is not None:
             fields["ts"] = int(ts)
         if self._region is not None:
@@ -150,5 +147,39 @@ class FeedbackProducer:
             _log.error("feedback was lost: %s", self._last_loss)
 
 
-def _version_text(version: Version | str) -> str:
+def _version_text(version: Version | str | None) -> str | None:
+    if version is None:
+        return None
     return str(version if isinstance(version, Version) else Version.parse(version))
+
+
+def _errors_to_json(
+    version: Version | str | None,
+    error: float | None,
+    errors: Sequence[float | None] | None,
+) -> dict[str, object]:
+    if error is None:
+        if version is None:
+            raise ValueError(
+                "feedback without a version needs an error: it tells what a missing feature costs"
+            )
+        if errors is not None:
+            raise ValueError("errors of kept versions need an error, that of what was served")
+        return {}
+    fields: dict[str, object] = {"error": _checked(error)}
+    if errors is not None:
+        known = [None if e is None or math.isnan(e) else _checked(e) for e in errors]
+        while known and known[-1] is None:
+            known.pop()
+        if version is None and known:
+            raise ValueError("errors of kept versions need the newest version that was there")
+        if known:
+            fields["errors"] = known
+    return fields
+
+
+def _checked(error: float) -> float:
+    value = float(error)
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"error must be a finite number of 0 or more, not {error!r}")
+    return value

@@ -171,6 +171,16 @@ class FeatureBatch(Sequence[Feature]):
         ]
 
     @property
+    def version_timestamps(self) -> npt.NDArray[np.int64]:
+        """Timestamps of the versions [n], microseconds, -1 if missing."""
+        return np.where(self._found, self._headers["timestamp_micros"], -1)
+
+    @property
+    def version_origins(self) -> npt.NDArray[np.int64]:
+        """Origins of the versions [n], -1 if missing."""
+        return np.where(self._found, self._headers["origin"].astype(np.int64), -1)
+
+    @property
     def event_times(self) -> npt.NDArray[np.int64]:
         """Event times [n], epoch milliseconds, -1 if missing."""
         return np.where(self._found, self._headers["event_time"], -1)

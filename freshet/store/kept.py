@@ -38,6 +38,7 @@ class KeptVersions:
         self.keys = keys
         """Entity keys [n]."""
         self._raw = raw
+        self._rows = _Rows(raw)
         self._now_ms = now_ms
         self._ttl_ms = ttl_ms
 
@@ -52,7 +53,7 @@ class KeptVersions:
         """
         n = len(self.keys)
         return tuple(
-            self._batch(KeptParts(self._raw, [which] * n), partial(self._column, which))
+            self._batch(KeptParts(self._raw, [which] * n), partial(self._rows.column, which))
             for which in range(self._most())
         )
 
@@ -76,31 +77,45 @@ class KeptVersions:
                 f"which must have one index of 0 or more for each of {len(self.keys)} keys, not "
                 f"{which!r}"
             )
-        return self._batch(KeptParts(self._raw, chosen.tolist()), partial(self._picked, chosen))
+        return self._batch(KeptParts(self._raw, chosen.tolist()), partial(self._rows.pick, chosen))
 
     def _batch(self, parts: KeptParts, decode: Callable[[], Records | None]) -> FeatureBatch:
         return FeatureBatch(self.table, self.keys, parts, self._now_ms, self._ttl_ms, decode=decode)
 
-    @cached_property
-    def _records(self) -> Records | None:
-        return all_of(self._raw)
-
-    def _column(self, which: int) -> Records | None:
-        return None if self._records is None else self._records[:, which]
-
-    def _picked(self, which: npt.NDArray[np.intp]) -> Records | None:
-        if self._records is None or (which >= self._records.shape[1]).any():
-            return None
-        picked: Records = self._records[np.arange(len(which)), which]
-        return picked
-
     def _most(self) -> int:
         """Most versions that a key has, deletes not counted; at least 1."""
-        records = self._records
+        records = self._rows.records
         if records is None:
             return max(1, max(map(_count, self.keys, self._raw), default=1))
         found = records["flags"] & TOMBSTONE == 0
         return max(1, int(found.sum(axis=1).max(initial=1)))
+
+
+class _Rows:
+    """All versions decoded at once, when one of them is asked for.
+
+    Apart from ``KeptVersions``, whose batches refer to it: a circle would keep what was read in
+    memory until the garbage collector finds it.
+    """
+
+    def __init__(self, raw: Sequence[bytes | None]) -> None:
+        self._raw = raw
+
+    @cached_property
+    def records(self) -> Records | None:
+        """Records [n, versions]; None if they are to be decoded one by one."""
+        return all_of(self._raw)
+
+    def column(self, which: int) -> Records | None:
+        """One version's [n]."""
+        return None if self.records is None else self.records[:, which]
+
+    def pick(self, which: npt.NDArray[np.intp]) -> Records | None:
+        """One version's of each key [n]."""
+        if self.records is None or (which >= self.records.shape[1]).any():
+            return None
+        picked: Records = self.records[np.arange(len(which)), which]
+        return picked
 
 
 class KeptParts(Sequence[bytes | None]):

@@ -30,6 +30,7 @@ from freshet.stack.kafka import KafkaBroker
 from freshet.stack.redis import RedisServer
 from freshet.store.layout import LayoutError, key_name, pack_tombstone, pack_value
 from freshet.store.registry import register_table, registered_names
+from freshet.store.writing import write_if_newer
 from freshet.topics import Topic, create_missing_topics
 from freshet.values import ValueEncodingError
 
@@ -162,6 +163,31 @@ def test_values_of_a_batch_are_one_matrix_or_an_error(redis: Redis, client: Clie
         _ = client.get_many("t", ["a", "tree"]).values
 
 
+def test_every_kept_version_in_one_command(redis: Redis, client: Client) -> None:
+    writes = []
+    for timestamp in (2, 1, 3):
+        for i in range(100):
+            value, version = [float(timestamp), float(i)], Version(timestamp, 1)
+            if i % 10 or timestamp == 2:
+                packed = pack_value(value, version, NOW_MS - 10 * timestamp, NOW_MS)
+                writes.append((key_name(PREFIX, "t", f"k{i}"), packed))
+    write_if_newer(redis, writes, keep_versions=2)
+    client.get("t", "warm-up: learns the table")
+    before: Any = redis.info("commandstats")
+    keys = [f"k{i}" for i in range(101)]
+    kept = client.get_versions("t", keys)
+    after: Any = redis.info("commandstats")
+    assert after["cmdstat_mget"]["calls"] == before["cmdstat_mget"]["calls"] + 1
+    assert len(kept.versions) == 2
+    newest = [2 if i % 10 == 0 else 3 for i in range(100)]
+    assert kept.newest.versions == [*(Version(t, 1) for t in newest), None]
+    assert kept.newest.values[:100].tolist() == [[float(t), float(i)] for i, t in enumerate(newest)]
+    assert kept.newest.versions == client.get_many("t", keys).versions
+    older = kept.versions[1]
+    assert older.versions == [None if i % 10 == 0 else Version(2, 1) for i in range(101)]
+    assert np.nanmax(older.staleness_ms) == 20
+
+
 def test_many_keys_take_one_command(redis: Redis, client: Client) -> None:
     keys = [f"ü {i}" for i in range(1_000)]
     for key in keys:
@@ -283,11 +309,38 @@ def test_feedback_arrives_as_the_contract_says(feedback_config: Config, kafka: K
 def test_feedback_of_many_keys(feedback_config: Config, kafka: KafkaBroker) -> None:
     keys = [f"k{i}" for i in range(500)]
     versions = [None if i % 5 == 0 else Version(i, 1) for i in range(500)]
+    errors = np.arange(500) / 7
+    errors[::10] = np.nan  # no feature and no label
     with Client(feedback_config) as client:
-        assert client.feedback_many("t", keys, versions, np.arange(500) / 7) == 400
-    found = consume(kafka, f"{feedback_config.topic_prefix}feedback.t", 400)
+        assert client.feedback_many("t", keys, versions, errors) == 450
+    found = consume(kafka, f"{feedback_config.topic_prefix}feedback.t", 450)
     assert {body["key"]: (body["version"], body["error"]) for _, body in found} == {
-        f"k{i}": (f"{i}.1", i / 7) for i in range(500) if i % 5
+        f"k{i}": (f"{i}.1" if i % 5 else None, i / 7) for i in range(500) if i % 10
+    }
+    assert not any("errors" in body for _, body in found)
+
+
+def test_feedback_with_the_errors_of_kept_versions(
+    feedback_config: Config, kafka: KafkaBroker
+) -> None:
+    nan = float("nan")
+    with Client(feedback_config) as client:
+        client.feedback("t", "a", Version(5, 1), 0.5, errors=[1.5, None, 0.5])
+        client.feedback("t", "b", "6.1", error=0.25, errors=[nan, nan])
+        kept = [[1.0, nan, 3.0, nan], [4.0, 5.0, nan, nan]]
+        versions = ["7.1", "8.1", "9.1", None]
+        sent = client.feedback_many("t", list("cdef"), versions, [1, 5, 3, 2], kept_errors=kept)
+        assert sent == 4
+    found = consume(kafka, f"{feedback_config.topic_prefix}feedback.t", 6)
+    assert {
+        body["key"]: (body["version"], body["error"], body.get("errors")) for _, body in found
+    } == {
+        "a": ("5.1", 0.5, [1.5, None, 0.5]),
+        "b": ("6.1", 0.25, None),
+        "c": ("7.1", 1.0, [1.0, 4.0]),
+        "d": ("8.1", 5.0, [None, 5.0]),
+        "e": ("9.1", 3.0, [3.0]),
+        "f": (None, 2.0, None),
     }
 
 
@@ -297,13 +350,24 @@ def test_feedback_of_many_keys(feedback_config: Config, kafka: KafkaBroker) -> N
         (("5.1", -1.0), "error must be a finite number of 0 or more, not -1.0"),
         (("5.1", float("nan")), "error must be"),
         (("5", 1.0), "version '5' is not"),
+        ((None,), "without a version needs an error"),
+        (("5.1", 1.0, [1.0, -2.0]), "error must be a finite number of 0 or more, not -2.0"),
+        (("5.1", None, [1.0]), "need an error, that of what was served"),
+        ((None, 1.0, [1.0]), "need the newest version"),
     ],
 )
 def test_wrong_feedback_is_refused(
-    client: Client, arguments: tuple[str, float], problem: str
+    client: Client, arguments: tuple[Any, ...], problem: str
 ) -> None:
+    version, error, errors = (*arguments, None, None)[:3]
     with pytest.raises(ValueError, match=problem):
-        client.feedback("t", "k", *arguments)
+        client.feedback("t", "k", version, error, errors=errors)
+
+
+@pytest.mark.parametrize("kept", [[1.0], [[1.0, 2.0]], 1.0])
+def test_errors_of_kept_versions_have_a_shape(client: Client, kept: Any) -> None:
+    with pytest.raises(ValueError, match=r"kept_errors must have the shape \[versions, 1\]"):
+        client.feedback_many("t", ["k"], ["5.1"], [1.0], kept_errors=kept)
 
 
 def test_a_full_queue_is_told_and_blocks_only_briefly() -> None:
