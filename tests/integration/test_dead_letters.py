@@ -102,7 +102,7 @@ def feedback(**fields: Any) -> bytes:
 
 BAD_EVENTS = (
     Bad(b"not json", "not JSON"),
-    Bad(b'{"key": "bad", "ts": 1', "not JSON"),
+    Bad(b'{"key": "bad", "ts": 1', "start marker at [line: 1, column: 1]"),
     Bad(b"", "empty"),
     Bad(b"[1, 2]", "an array"),
     Bad(b'"text"', "a string"),
@@ -139,6 +139,8 @@ BAD_FEEDBACK = (
     Bad(feedback(version=...), "'version' is missing"),
     Bad(feedback(version=12), "'version' is a number"),
     Bad(feedback(version="newest"), "'newest'"),
+    Bad(feedback(errors=[0.5, -1]), "'errors[1]' is -1.0"),
+    Bad(feedback(demand=True), "a record of its own"),
     Bad(feedback(version="1.99999"), "'1.99999'"),
     Bad(feedback(error=-0.5), "-0.5"),
     Bad(feedback(error=float("nan")), "'error' is NaN"),

@@ -37,14 +37,14 @@ def event_json(event: Event) -> bytes:
 
 
 def feedback_json(feedback: Feedback) -> bytes:
-    """Feedback as models write it."""
-    fields = {
-        "key": feedback.key,
-        "version": str(feedback.version),
-        "error": feedback.error,
-        "ts": feedback.timestamp_ms,
-    }
-    return json.dumps({name: value for name, value in fields.items() if value is not None}).encode()
+    """Feedback as models write it; the errors of other versions change no choice."""
+    optional = {"error": feedback.error, "ts": feedback.timestamp_ms}
+    fields: dict[str, Any] = {name: value for name, value in optional.items() if value is not None}
+    fields["key"] = feedback.key
+    fields["version"] = None if feedback.version is None else str(feedback.version)
+    if feedback.error is not None and feedback.version is not None:
+        fields["errors"] = [feedback.error + 1.0, feedback.error, None]
+    return json.dumps(fields).encode()
 
 
 class Topics:

@@ -148,15 +148,17 @@ def _events(rng: random.Random, workload: Workload, step: Step) -> Iterator[Even
 def _feedback(rng: random.Random, workload: Workload, step: Step) -> Iterator[Feedback]:
     for key in workload.keys:
         versions = workload.model.versions(key)
-        if not versions or rng.random() >= workload.shape.feedback_probability:
+        if rng.random() >= workload.shape.feedback_probability:
             continue
         for time in _times(rng, step, workload.shape, rng.randint(1, 3)):
             error = None if rng.random() < 0.2 else rng.expovariate(1.0)
             yield Feedback(key, _some_version(rng, versions), error, time)
 
 
-def _some_version(rng: random.Random, versions: Sequence[Version]) -> Version:
-    """Mostly the current one; else one that was replaced, or one that never was."""
+def _some_version(rng: random.Random, versions: Sequence[Version]) -> Version | None:
+    """Mostly the current one; else one that was replaced, one that never was, or none at all."""
+    if not versions or rng.random() < 0.05:
+        return None
     kind = rng.random()
     if kind < 0.7:
         return versions[-1]

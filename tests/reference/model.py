@@ -7,8 +7,11 @@ must make the same choices, in the same order, with the same windows, versions a
 The rules in one place:
 
 - A step ends at a multiple of the step's length, and holds the times in (end - length, end].
-- What carries a time of an undecided step waits for that step's end. There each key's inputs are
-  applied in order of (time, version, error), so that nothing depends on the order of arrival.
+- What carries a time of an undecided step waits for that step's end. There each key's events are
+  applied, then its feedback in order of (time, version, error), so that nothing depends on the
+  order of arrival.
+- Feedback counts on the key's current version; feedback on no version (the query found no value)
+  counts while a key that has had an event has no value.
 - Then the subtask grants itself its budget, and fires one key after another: the one with the
   highest priority among those with pending data. Of equals the one that was chosen longest ago
   fires first, of those the first by name. Each subtask decides alone.
@@ -65,7 +68,9 @@ class Feedback:
     """What a model tells of one use of a feature."""
 
     key: str
-    version: Version
+    version: Version | None
+    """None: the query found no value."""
+
     error: float | None
     """None: a query whose label is not known."""
 
@@ -180,6 +185,11 @@ class _Key:
     last_chosen_micros: int = 0
     failures_in_a_row: int = 0
     not_before_ms: float = -math.inf
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it has had an event, so that there is something to compute a value from."""
+        return bool(self.pending) or self.incorporated > 0
 
 
 @dataclass
@@ -313,7 +323,7 @@ class ReferenceModel:
     def _apply(self, feedback: Feedback) -> None:
         """Feedback counts when it is on the key's current version (RALF §2.4.2)."""
         key = self._keys.get(feedback.key)
-        if key is None or key.version is None or feedback.version != key.version:
+        if key is None or not key.is_known or feedback.version != key.version:
             self.counts.feedback_dropped += 1
             return
         self.counts.feedback_used += 1
@@ -498,9 +508,12 @@ def _utf16(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
-def _order_of_application(given: Event | Feedback) -> tuple[float, tuple[int, int], float]:
+def _order_of_application(
+    given: Event | Feedback,
+) -> tuple[bool, float, tuple[int, int], float]:
     """Sums of errors must not depend on the order of arrival, down to the last bit."""
     time = given.timestamp_ms if given.timestamp_ms is not None else -math.inf
     if isinstance(given, Event):
-        return time, (0, 0), math.inf
-    return time, given.version, math.inf if given.error is None else given.error
+        return False, time, (0, 0), 0
+    error = math.inf if given.error is None else given.error
+    return True, time, given.version or (0, 0), error

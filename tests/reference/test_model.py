@@ -190,6 +190,26 @@ def test_a_missing_value_has_the_regret_that_the_table_says() -> None:
         assert [c.key for c in model.advance(30)] == expected, missing
 
 
+def test_feedback_on_a_missing_value_counts_until_there_is_one() -> None:
+    model = ReferenceModel(settings(missing_regret=0.0), 1, values_of)
+    # Of a before its first event in the step, of b in a step before its first event.
+    model.feedback(Feedback("a", None, 2.0, 1))
+    model.feedback(Feedback("b", None, 9.0, 2))
+    for key, time in (("a", 3), ("c", 3), ("b", 13)):
+        model.event(Event(key, time, 0))
+    assert [(c.key, c.regret_removed) for c in model.advance(10)] == [("a", 2.0)]
+    for key, error in (("a", 70.0), ("c", 1.0), ("b", 2.0)):
+        model.feedback(Feedback(key, None, error, 15))
+    model.event(Event("a", 16, 1))
+    model.advance(40)
+    assert [(c.key, c.regret_removed) for c in model.choices[1:]] == [
+        ("b", 2.0),
+        ("c", 1.0),
+        ("a", 0.0),
+    ]
+    assert (model.counts.feedback_used, model.counts.feedback_dropped) == (3, 2)
+
+
 def test_random_draws_every_pending_key_as_often_as_another() -> None:
     counts = dict.fromkeys("abcd", 0)
     again = 0
@@ -440,6 +460,7 @@ def workloads(draw: st.DrawFn) -> tuple[Settings, int, list[Event | Feedback]]:
         window_points=draw(st.integers(1, 5)),
         min_points=1,
         default_regret=0.5,
+        missing_regret=draw(st.sampled_from([None, 0.0])),
     )
     keys = st.sampled_from([f"key-{i}" for i in range(8)])
     times = st.integers(1, 300)
@@ -450,7 +471,9 @@ def workloads(draw: st.DrawFn) -> tuple[Settings, int, list[Event | Feedback]]:
             max_size=60,
         )
     )
-    versions = st.builds(lambda step: Version(step * STEP * 1000, 1), st.integers(1, 30))
+    versions = st.one_of(
+        st.none(), st.builds(lambda step: Version(step * STEP * 1000, 1), st.integers(1, 30))
+    )
     errors = st.one_of(st.none(), st.floats(0, 1e6))
     feedback = draw(st.lists(st.builds(Feedback, keys, versions, errors, times), max_size=60))
     return table, draw(st.integers(1, 3)), [*events, *events[::3], *feedback]

@@ -1,5 +1,6 @@
 package dev.freshet.operators.scheduling;
 
+import dev.freshet.connectors.record.Version;
 import java.util.Comparator;
 import java.util.SplittableRandom;
 import java.util.TreeSet;
@@ -75,7 +76,7 @@ public class SchedulerBenchmark {
         record.regret = 0;
       }
       record.eventPending(now++);
-      record.feedback(random.nextDouble(), now);
+      record.feedback(QueryFeedback.of(Version.NONE, random.nextDouble()), now);
       return policy.priority(record);
     }
   }

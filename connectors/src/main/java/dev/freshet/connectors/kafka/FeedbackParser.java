@@ -10,8 +10,10 @@ import java.io.IOException;
 import java.util.function.LongSupplier;
 
 /**
- * Parses a model's feedback: {@code key}, {@code version}, {@code error} (absent or null: a query
- * without its label yet), optional {@code ts}; other fields are for other readers.
+ * Parses a model's feedback: {@code key}, {@code version} (null: the query found no value), {@code
+ * error} (absent or null: a query without its label yet), optional {@code ts} and {@code errors};
+ * or a demand: {@code key}, {@code demand} true, optional {@code ts}. Other fields are for other
+ * readers.
  */
 final class FeedbackParser extends JsonObjectReader implements RecordParser<Feedback> {
 
@@ -19,6 +21,8 @@ final class FeedbackParser extends JsonObjectReader implements RecordParser<Feed
   private static final int VERSION = 1 << 1;
   private static final int ERROR = 1 << 2;
   private static final int TIMESTAMP = 1 << 3;
+  private static final int ERRORS = 1 << 4;
+  private static final int DEMAND = 1 << 5;
 
   private final int maxBytes;
   private final FieldRules rules;
@@ -28,9 +32,12 @@ final class FeedbackParser extends JsonObjectReader implements RecordParser<Feed
   private Version version;
   private double error;
   private long timestampMs;
+  private double newestError;
+  private double previousError;
+  private boolean demand;
 
   FeedbackParser(TableConfig config, LongSupplier wallClockMs) {
-    super("key", "version", "error", "ts");
+    super("key", "version", "error", "ts", "errors", "demand");
     this.maxBytes = config.source().maxEventBytes();
     this.rules = new FieldRules(config.maxFutureMs(), wallClockMs);
   }
@@ -39,15 +46,15 @@ final class FeedbackParser extends JsonObjectReader implements RecordParser<Feed
   public Feedback parse(byte[] json) throws BadRecordException {
     error = Double.NaN;
     timestampMs = Feedback.NO_TIMESTAMP;
+    newestError = Double.NaN;
+    previousError = Double.NaN;
+    demand = false;
     try {
       walk(json);
       if (!has(KEY)) {
         throw missing("key", "it names the entity");
       }
-      if (!has(VERSION)) {
-        throw missing("version", "it is the version that the client returned with the feature");
-      }
-      return new Feedback(key, version, error, timestampMs);
+      return demand ? checkedDemand() : checkedFeedback();
     } catch (BadRecordException e) {
       throw new BadRecordException(
           e.getMessage(),
@@ -55,15 +62,40 @@ final class FeedbackParser extends JsonObjectReader implements RecordParser<Feed
     }
   }
 
+  private Feedback checkedDemand() throws BadRecordException {
+    if (has(VERSION) || has(ERROR) || has(ERRORS)) {
+      throw new BadRecordException(
+          "field 'demand' is true in a record that is feedback, too; send a demand as a record of"
+              + " its own");
+    }
+    return Feedback.ofDemand(key, timestampMs);
+  }
+
+  private Feedback checkedFeedback() throws BadRecordException {
+    if (!has(VERSION)) {
+      throw missing(
+          "version",
+          "it is the version that the client returned with the feature, or null when there was no"
+              + " value");
+    }
+    return new Feedback(key, version, error, timestampMs, newestError, previousError, false);
+  }
+
   @Override
   void read(int roles, String field, JsonParser parser) throws IOException, BadRecordException {
     boolean isNull = parser.currentToken() == JsonToken.VALUE_NULL;
     switch (roles) {
       case KEY -> key = FieldRules.key(field, parser);
-      case VERSION -> version = version(field, parser);
+      case VERSION -> version = isNull ? Version.NONE : version(field, parser);
       case ERROR -> error = isNull ? Double.NaN : error(field, parser);
       case TIMESTAMP ->
           timestampMs = isNull ? Feedback.NO_TIMESTAMP : rules.timestampMs(field, parser);
+      case ERRORS -> {
+        if (!isNull) {
+          errors(field, parser);
+        }
+      }
+      case DEMAND -> demand = !isNull && bool(field, parser);
       default -> throw new IllegalStateException("roles " + roles + " of field '" + field + "'");
     }
   }
@@ -72,7 +104,10 @@ final class FeedbackParser extends JsonObjectReader implements RecordParser<Feed
       throws IOException, BadRecordException {
     if (parser.currentToken() != JsonToken.VALUE_STRING) {
       throw wrongType(
-          field, parser, "a string, '<microseconds>.<origin>', as the client returned it");
+          field,
+          parser,
+          "a string, '<microseconds>.<origin>', as the client returned it, or null when there was"
+              + " no value");
     }
     try {
       return Version.parse(parser.getText());
@@ -83,12 +118,51 @@ final class FeedbackParser extends JsonObjectReader implements RecordParser<Feed
 
   private static double error(String field, JsonParser parser)
       throws IOException, BadRecordException {
-    double error = finiteNumber(field, parser, "a number, null or absent");
+    return atLeastZero(field, finiteNumber(field, parser, "a number, null or absent"));
+  }
+
+  private static double atLeastZero(String field, double error) throws BadRecordException {
     if (error < 0) {
       throw new BadRecordException(
           "field '" + field + "' is " + error + "; an error is at least 0: send its size");
     }
     return error;
+  }
+
+  /** Of the errors of all kept versions, newest first, the first two are of use. */
+  private void errors(String field, JsonParser parser) throws IOException, BadRecordException {
+    if (parser.currentToken() != JsonToken.START_ARRAY) {
+      throw wrongType(field, parser, "an array of numbers and nulls, the newest version's first");
+    }
+    int count = 0;
+    while (parser.nextToken() != JsonToken.END_ARRAY) {
+      String element = field + "[" + count + "]";
+      double error =
+          parser.currentToken() == JsonToken.VALUE_NULL
+              ? Double.NaN
+              : atLeastZero(element, finiteNumber(element, parser, "a number or null"));
+      if (count == 0) {
+        newestError = error;
+      } else if (count == 1) {
+        previousError = error;
+      }
+      count++;
+      if (count > TableConfig.MAX_KEEP_VERSIONS) {
+        throw new BadRecordException(
+            "field '"
+                + field
+                + "' has more than "
+                + TableConfig.MAX_KEEP_VERSIONS
+                + " elements; a table keeps no more versions of a value");
+      }
+    }
+  }
+
+  private static boolean bool(String field, JsonParser parser) throws BadRecordException {
+    if (!parser.currentToken().isBoolean()) {
+      throw wrongType(field, parser, "true or false");
+    }
+    return parser.currentToken() == JsonToken.VALUE_TRUE;
   }
 
   @Override

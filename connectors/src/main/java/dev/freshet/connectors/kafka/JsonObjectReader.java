@@ -9,6 +9,7 @@ import com.fasterxml.jackson.core.json.JsonReadFeature;
 import com.fasterxml.jackson.core.json.UTF8StreamJsonParser;
 import java.io.IOException;
 import java.util.Arrays;
+import java.util.regex.Pattern;
 
 /**
  * Walks one JSON object in a single pass and hands each mapped field to a subclass. A field may
@@ -24,6 +25,9 @@ abstract class JsonObjectReader {
           .enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS)
           .enable(StreamReadFeature.USE_FAST_DOUBLE_PARSER)
           .build();
+
+  /** What Jackson says of where its input is from, in the middle of a message: nothing. */
+  private static final Pattern SOURCE = Pattern.compile("\\[Source: [^;]*; ");
 
   private final String[] fields;
   private final int[] roles;
@@ -91,7 +95,7 @@ abstract class JsonObjectReader {
     } catch (JsonProcessingException e) {
       throw new BadRecordException(
           "the value is not JSON: "
-              + e.getOriginalMessage()
+              + SOURCE.matcher(e.getOriginalMessage()).replaceAll("[")
               + (e.getLocation() == null ? "" : " at byte " + e.getLocation().getByteOffset())
               + "; send one JSON object a record");
     } catch (IOException e) {

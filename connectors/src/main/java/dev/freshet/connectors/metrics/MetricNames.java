@@ -38,6 +38,9 @@ public final class MetricNames {
   /** Counter: feedback on a key's current version. */
   public static final String FEEDBACK_USED = "feedbackUsed";
 
+  /** Counter: demands that changed nothing. */
+  public static final String DEMANDS_IGNORED = "demandsIgnored";
+
   /** Counter: feedback on another version or an unknown key. */
   public static final String FEEDBACK_DROPPED = "feedbackDropped";
 

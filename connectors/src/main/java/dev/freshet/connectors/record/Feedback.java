@@ -1,20 +1,47 @@
 package dev.freshet.connectors.record;
 
 /**
- * What a model tells about one use of a feature.
+ * What a model tells about one use of a feature, or that someone is waiting for one.
  *
  * @param key entity key
- * @param version version of the feature that was used
- * @param error prediction error, at least 0; NaN for a query whose label is not known yet
+ * @param version newest version of the feature that the query saw; {@link Version#NONE} when it
+ *     found no value, and for a demand
+ * @param error error of the prediction that was served, from whichever kept version, at least 0;
+ *     NaN for a query whose label is not known yet, and for a demand
  * @param timestampMs event time, epoch milliseconds; {@link #NO_TIMESTAMP} when absent
+ * @param newestError error that the newest version would have made; NaN when not known
+ * @param previousError error that the version before it would have made; NaN when not known
+ * @param demand whether a reader waits for a newer value of the key
  */
-public record Feedback(String key, Version version, double error, long timestampMs) {
+public record Feedback(
+    String key,
+    Version version,
+    double error,
+    long timestampMs,
+    double newestError,
+    double previousError,
+    boolean demand) {
 
   /** Timestamp of feedback that carries none. */
   public static final long NO_TIMESTAMP = -1;
 
+  /** Feedback on one version. */
+  public Feedback(String key, Version version, double error, long timestampMs) {
+    this(key, version, error, timestampMs, Double.NaN, Double.NaN, false);
+  }
+
+  /** A demand for a newer value of the key. */
+  public static Feedback ofDemand(String key, long timestampMs) {
+    return new Feedback(key, Version.NONE, Double.NaN, timestampMs, Double.NaN, Double.NaN, true);
+  }
+
   /** Whether the label is known, so that error is a number. */
   public boolean isLabelled() {
     return !Double.isNaN(error);
+  }
+
+  /** Whether it tells how two versions do on the same query. */
+  public boolean isPaired() {
+    return !Double.isNaN(newestError) && !Double.isNaN(previousError);
   }
 }

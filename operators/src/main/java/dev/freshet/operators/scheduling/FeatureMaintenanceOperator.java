@@ -203,6 +203,10 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
   public void processElement2(StreamRecord<Feedback> element) throws Exception {
     Feedback feedback = element.getValue();
     inputTaken();
+    if (feedback.demand()) {
+      metrics.demandsIgnored.inc();
+      return;
+    }
     if (feedback.timestampMs() != Feedback.NO_TIMESTAMP && isEarly(feedback.timestampMs())) {
       // Even of an unknown key: in a replay, feedback may overtake the key's first event.
       keepEarly(EarlyInput.ofFeedback(feedback));
@@ -213,7 +217,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
       metrics.feedbackDropped.inc();
       return;
     }
-    if (applyFeedback(feedback.key(), record, feedback.version(), feedback.error())) {
+    if (applyFeedback(feedback.key(), record, QueryFeedback.of(feedback))) {
       records.update(record);
       reschedule(feedback.key(), record);
     }
@@ -405,19 +409,23 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     if (input.isEvent()) {
       record.eventPending(input.timestampMs());
     } else {
-      applyFeedback(key, record, input.version(), input.error());
+      applyFeedback(key, record, input.feedback());
     }
   }
 
-  /** Adds feedback on the current version to the record; other feedback is dropped. */
-  private boolean applyFeedback(String key, KeyRecord record, Version version, double error) {
-    if (record.isInFlight() || !record.hasValue() || !version.equals(record.version())) {
+  /**
+   * Adds feedback on the current version to the record; other feedback is dropped. A key without a
+   * value has the version {@link Version#NONE}, of which queries tell that found nothing.
+   */
+  private boolean applyFeedback(String key, KeyRecord record, QueryFeedback feedback) {
+    boolean current = record.hasEvents() && feedback.version().equals(record.version());
+    if (record.isInFlight() || !current) {
       metrics.feedbackDropped.inc();
-      followClock(key, version);
+      followClock(key, feedback.version());
       return false;
     }
     double before = record.regret;
-    record.feedback(error, steps != null ? steps.lastDecided() : record.errors);
+    record.feedback(feedback, steps != null ? steps.lastDecided() : record.errors);
     metrics.feedbackUsed.inc();
     metrics.regretChanged(record.regret - before);
     return true;

@@ -29,6 +29,9 @@ public final class KeyRecord {
   long baselineStep = NO_TIME;
   double baselineRegret;
   int baselineErrors;
+  int pairedQueries;
+  double newestErrors;
+  double previousErrors;
 
   // Data that the current version does not contain.
   long pending;
@@ -43,6 +46,7 @@ public final class KeyRecord {
   long incorporated;
   double costNanos = Double.NaN;
   double meanError = Double.NaN;
+  double gain = Double.NaN;
 
   // Scheduling.
   long lastChosenTimestamp;
@@ -122,6 +126,32 @@ public final class KeyRecord {
     return meanError;
   }
 
+  /**
+   * Queries since the current version of which the error of the version before it is known, too.
+   */
+  public int pairedQueries() {
+    return pairedQueries;
+  }
+
+  /** Sum of the current version's errors on the {@link #pairedQueries}. */
+  public double newestErrors() {
+    return newestErrors;
+  }
+
+  /** Sum of the errors that the version before would have made on the {@link #pairedQueries}. */
+  public double previousErrors() {
+    return previousErrors;
+  }
+
+  /**
+   * What an update of the key has gained a query: moving average, over the key's past updates, of
+   * (previous errors - newest errors) / paired queries when the version is replaced; in units of
+   * the error. NaN while no version that was replaced had a paired query.
+   */
+  public double gain() {
+    return gain;
+  }
+
   /** Event time of the newest event that the value contains; {@link #NO_TIME} without a value. */
   public long asOf() {
     return asOf;
@@ -139,6 +169,11 @@ public final class KeyRecord {
     return lastChosenTimestamp / MICROS_PER_MS;
   }
 
+  /** Whether the key has had an event, so that there is something to compute a value from. */
+  boolean hasEvents() {
+    return pending > 0 || incorporated > 0 || hasValue();
+  }
+
   /** Whether a computation is under way. */
   public boolean isInFlight() {
     return inFlightTimestamp != 0;
@@ -153,14 +188,21 @@ public final class KeyRecord {
   /**
    * Adds feedback on the current version.
    *
-   * @param error NaN for a query without its label
    * @param round what the feedback is counted with for {@link #baselineError}
    */
-  void feedback(double error, long round) {
+  void feedback(QueryFeedback feedback, long round) {
     queries++;
-    if (Double.isNaN(error)) {
-      return;
+    if (feedback.isPaired()) {
+      pairedQueries++;
+      newestErrors += feedback.newestError();
+      previousErrors += feedback.previousError();
     }
+    if (feedback.isLabelled()) {
+      labelled(feedback.error(), round);
+    }
+  }
+
+  private void labelled(double error, long round) {
     if (errors == 0) {
       baselineStep = round;
     }
@@ -199,6 +241,9 @@ public final class KeyRecord {
     updates++;
     if (errors > 0) {
       meanError = MovingAverage.next(meanError, regret / errors);
+    }
+    if (pairedQueries > 0) {
+      gain = MovingAverage.next(gain, (previousErrors - newestErrors) / pairedQueries);
     }
     forgetFeedback();
     failures = 0;
@@ -239,6 +284,9 @@ public final class KeyRecord {
     baselineStep = NO_TIME;
     baselineRegret = 0;
     baselineErrors = 0;
+    pairedQueries = 0;
+    newestErrors = 0;
+    previousErrors = 0;
   }
 
   private void clearInFlight() {

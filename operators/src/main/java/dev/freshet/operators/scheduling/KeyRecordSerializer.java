@@ -45,6 +45,10 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     target.writeLong(record.incorporated);
     target.writeDouble(record.costNanos);
     target.writeDouble(record.meanError);
+    target.writeInt(record.pairedQueries);
+    target.writeDouble(record.newestErrors);
+    target.writeDouble(record.previousErrors);
+    target.writeDouble(record.gain);
   }
 
   @Override
@@ -95,6 +99,10 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     record.incorporated = source.readLong();
     record.costNanos = source.readDouble();
     record.meanError = source.readDouble();
+    record.pairedQueries = source.readInt();
+    record.newestErrors = source.readDouble();
+    record.previousErrors = source.readDouble();
+    record.gain = source.readDouble();
   }
 
   @Override
@@ -125,6 +133,10 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     copy.incorporated = from.incorporated;
     copy.costNanos = from.costNanos;
     copy.meanError = from.meanError;
+    copy.pairedQueries = from.pairedQueries;
+    copy.newestErrors = from.newestErrors;
+    copy.previousErrors = from.previousErrors;
+    copy.gain = from.gain;
     return copy;
   }
 

@@ -16,6 +16,7 @@ final class MaintenanceMetrics {
   final Counter updatesFailed;
   final Counter feedbackUsed;
   final Counter feedbackDropped;
+  final Counter demandsIgnored;
   final Counter eventsDuplicate;
   final Counter eventsTooLate;
   final Histogram computeTimeMicros;
@@ -31,6 +32,7 @@ final class MaintenanceMetrics {
     updatesFailed = group.counter(MetricNames.UPDATES_FAILED);
     feedbackUsed = group.counter(MetricNames.FEEDBACK_USED);
     feedbackDropped = group.counter(MetricNames.FEEDBACK_DROPPED);
+    demandsIgnored = group.counter(MetricNames.DEMANDS_IGNORED);
     eventsDuplicate = group.counter(MetricNames.EVENTS_DUPLICATE);
     eventsTooLate = group.counter(MetricNames.EVENTS_TOO_LATE);
     computeTimeMicros =

@@ -70,6 +70,52 @@ class FeatureMaintenanceOperatorTest {
     }
   }
 
+  @ParameterizedTest
+  @EnumSource(Backend.class)
+  void feedbackOnAMissingValueCountsUntilThereIsOne(Backend backend) throws Exception {
+    RegretSettings competing = new RegretSettings(1e-6, TestSettings.MAX_REGRET, 0.0);
+    TestSettings table = REGRET.with(new RegretProportionalPolicy(competing));
+    try (MaintenanceHarness harness = MaintenanceHarness.open(table, backend)) {
+      // Queries found nothing: of a before its first event, of b in a step before it.
+      harness.feedback("a", Version.NONE, 2, 10);
+      harness.feedback("b", Version.NONE, 9, 20);
+      harness.feedback("a", new Version(5, TestSettings.ORIGIN), 50, 20);
+      harness.event("a", 30);
+      harness.event("c", 30);
+      harness.event("b", 130);
+      harness.watermark(100);
+      assertThat(harness.chosenKeys()).containsExactly("a");
+      assertThat(harness.last().regretRemoved()).isEqualTo(2);
+      assertThat(harness.count(MetricNames.FEEDBACK_USED)).isEqualTo(1);
+      assertThat(harness.count(MetricNames.FEEDBACK_DROPPED)).isEqualTo(2);
+
+      // Now a has a value, and nothing known of b makes it better than c.
+      harness.feedback("a", Version.NONE, 70, 150);
+      harness.feedback("c", Version.NONE, 1, 150);
+      harness.feedback("b", Version.NONE, 2, 150);
+      harness.event("a", 160);
+      harness.watermark(400);
+      assertThat(harness.chosenKeys()).containsExactly("a", "b", "c", "a");
+      assertThat(harness.chosen().stream().map(ComputeBatch.Request::regretRemoved))
+          .containsExactly(2.0, 2.0, 1.0, 0.0);
+      assertThat(harness.count(MetricNames.FEEDBACK_DROPPED)).isEqualTo(3);
+    }
+  }
+
+  @Test
+  void regretIsOfWhatWasServedWhateverTheOtherVersionsErrors() throws Exception {
+    try (MaintenanceHarness harness = MaintenanceHarness.open(REGRET, Backend.HEAP)) {
+      harness.event("a", 10);
+      harness.watermark(100);
+      Version version = harness.last().version();
+      harness.feedback(new Feedback("a", version, 1, 110, 5, 1, false));
+      harness.feedback(new Feedback("a", version, 2, 110, 2, Double.NaN, false));
+      harness.event("a", 120);
+      harness.watermark(200);
+      assertThat(harness.last().regretRemoved()).isEqualTo(3);
+    }
+  }
+
   @Test
   void lateFeedbackCountsAtOnce() throws Exception {
     try (MaintenanceHarness harness = MaintenanceHarness.open(REGRET, Backend.HEAP)) {

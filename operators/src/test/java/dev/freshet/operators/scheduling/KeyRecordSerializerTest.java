@@ -3,6 +3,7 @@ package dev.freshet.operators.scheduling;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.freshet.connectors.record.Version;
 import java.io.IOException;
 import java.lang.reflect.Field;
 import java.lang.reflect.Modifier;
@@ -53,7 +54,11 @@ class KeyRecordSerializerTest {
           + "00000016" // baselineErrors
           + "0000000000000017" // incorporated
           + "4038000000000000" // costNanos 24.0
-          + "4039000000000000"; // meanError 25.0
+          + "4039000000000000" // meanError 25.0
+          + "0000001a" // pairedQueries
+          + "403b000000000000" // newestErrors 27.0
+          + "403c000000000000" // previousErrors 28.0
+          + "403d000000000000"; // gain 29.0
 
   private static final String FORMAT_2 = "02" + FORMAT_1.substring(2) + FORMAT_2_FIELDS;
 
@@ -87,7 +92,11 @@ class KeyRecordSerializerTest {
           "baselineErrors",
           "incorporated",
           "costNanos",
-          "meanError");
+          "meanError",
+          "pairedQueries",
+          "newestErrors",
+          "previousErrors",
+          "gain");
 
   private static final int BYTES_MAX = 230;
 
@@ -158,10 +167,10 @@ class KeyRecordSerializerTest {
   @Example
   void upgradedRecordHasNoBaselineUntilItsNextUpdate() throws Exception {
     KeyRecord record = read(FORMAT_1);
-    record.feedback(3, 77);
+    record.feedback(QueryFeedback.of(Version.NONE, 3), 77);
     assertThat(record.baselineError()).isNaN();
     record.completeComputation(1);
-    record.feedback(3, 78);
+    record.feedback(QueryFeedback.of(Version.NONE, 3), 78);
     assertThat(record.baselineError()).isEqualTo(3);
   }
 

@@ -65,11 +65,18 @@ final class Replay {
           long timestamp = end - random.nextInt((int) TestSettings.STEP_MS);
           Version version =
               random.nextInt(9) == 0 ? new Version(1, TestSettings.ORIGIN) : request.version();
-          Feedback feedback = new Feedback(request.key(), version, error, timestamp);
+          double previous = random.nextInt(2) == 0 ? Double.NaN : random.nextDouble();
+          Feedback feedback =
+              new Feedback(request.key(), version, error, timestamp, error, previous, false);
           posted.add(feedback);
           harness.feedback(feedback);
         }
       }
+      // Queries of which most find a value by now.
+      Feedback onMissing =
+          new Feedback("k" + random.nextInt(KEYS), Version.NONE, random.nextDouble(), end - 10);
+      posted.add(onMissing);
+      harness.feedback(onMissing);
       harness.watermark(end);
     }
     harness.watermark(Long.MAX_VALUE);

@@ -1,11 +1,14 @@
 package dev.freshet.operators.scheduling;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.freshet.connectors.record.Feedback;
 import dev.freshet.connectors.record.Version;
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Random;
 import net.jqwik.api.Example;
@@ -82,7 +85,15 @@ class SchedulingPartsTest {
       inputs.add(
           random.nextBoolean()
               ? EarlyInput.ofEvent(random.nextInt(3))
-              : EarlyInput.ofFeedback(new Feedback("k", version, error, random.nextInt(3))));
+              : EarlyInput.ofFeedback(
+                  new Feedback(
+                      "k",
+                      version,
+                      error,
+                      random.nextInt(3),
+                      random.nextInt(3) == 0 ? Double.NaN : Math.exp(30 * random.nextGaussian()),
+                      random.nextInt(3) == 0 ? Double.NaN : Math.exp(30 * random.nextGaussian()),
+                      false)));
     }
     double expected = sumInOrder(inputs);
     Collections.shuffle(inputs, random);
@@ -94,8 +105,8 @@ class SchedulingPartsTest {
     inputs.stream()
         .sorted(EarlyInput.ORDER)
         .filter(input -> !input.isEvent())
-        .forEach(input -> record.feedback(input.error(), 0));
-    return record.regret();
+        .forEach(input -> record.feedback(input.feedback(), 0));
+    return record.regret() + record.newestErrors() - record.previousErrors();
   }
 
   @Example
@@ -103,15 +114,38 @@ class SchedulingPartsTest {
     for (EarlyInput input :
         List.of(
             EarlyInput.ofEvent(-5),
-            new EarlyInput(7, new Version(Long.MAX_VALUE, 65_535), 1.5),
-            new EarlyInput(7, Version.NONE, Double.NaN))) {
+            new EarlyInput(7, QueryFeedback.of(new Version(Long.MAX_VALUE, 65_535), 1.5)),
+            new EarlyInput(7, QueryFeedback.of(Version.NONE, Double.NaN)),
+            new EarlyInput(7, new QueryFeedback(new Version(1, 2), Double.NaN, 0.5, 3)))) {
       DataOutputSerializer out = new DataOutputSerializer(64);
       new EarlyInput.Serializer().serialize(input, out);
-      assertThat(
-              new EarlyInput.Serializer()
-                  .deserialize(new DataInputDeserializer(out.getCopyOfBuffer())))
-          .isEqualTo(input);
+      assertThat(earlyInput(out.getCopyOfBuffer())).isEqualTo(input);
     }
+  }
+
+  /** These bytes are in users' savepoints. */
+  @Example
+  void earlyInputOfTheFirstFormatIsRead() throws Exception {
+    String time = "0000000000000007";
+    assertThat(earlyInput(HexFormat.of().parseHex(time + "01"))).isEqualTo(EarlyInput.ofEvent(7));
+    String feedback = time + "00" + "0000000000000005" + "0009" + "3ff8000000000000";
+    assertThat(earlyInput(HexFormat.of().parseHex(feedback)))
+        .isEqualTo(new EarlyInput(7, QueryFeedback.of(new Version(5, 9), 1.5)));
+    assertThatThrownBy(() -> earlyInput(HexFormat.of().parseHex(time + "09")))
+        .hasMessageContaining("kind 9");
+  }
+
+  @Example
+  void eventsOfAStepCountBeforeItsFeedback() {
+    EarlyInput event = EarlyInput.ofEvent(9);
+    EarlyInput feedback = new EarlyInput(5, QueryFeedback.of(Version.NONE, 1));
+    assertThat(EarlyInput.ORDER.compare(event, feedback)).isNegative();
+    assertThat(EarlyInput.ORDER.compare(event, EarlyInput.ofEvent(8))).isPositive();
+    assertThat(EarlyInput.ORDER.compare(event, EarlyInput.ofEvent(9))).isZero();
+  }
+
+  private static EarlyInput earlyInput(byte[] bytes) throws IOException {
+    return new EarlyInput.Serializer().deserialize(new DataInputDeserializer(bytes));
   }
 
   @Example

@@ -64,18 +64,18 @@ class SchedulingPolicyTest {
     KeyRecord record = computed(1_000);
     record.eventPending(10);
     assertThat(policy.priority(record)).as("no feedback").isZero();
-    record.feedback(Double.NaN, 100);
-    record.feedback(0.1, 200);
-    record.feedback(0.2, 200);
-    record.feedback(0.3, 200);
+    feedbackInRound(record, Double.NaN, 100);
+    feedbackInRound(record, 0.1, 200);
+    feedbackInRound(record, 0.2, 200);
+    feedbackInRound(record, 0.3, 200);
     assertThat(record.baselineError()).isCloseTo(0.2, within(1e-15));
     assertThat(policy.priority(record)).as("the first round, exactly").isZero();
-    record.feedback(0.5, 300);
+    feedbackInRound(record, 0.5, 300);
     assertThat(policy.priority(record)).isCloseTo(0.3, within(1e-15));
-    record.feedback(0.0, 400);
-    record.feedback(0.0, 400);
+    feedbackInRound(record, 0.0, 400);
+    feedbackInRound(record, 0.0, 400);
     assertThat(policy.priority(record)).as("may be negative").isCloseTo(-0.1, within(1e-15));
-    record.feedback(1e9, 500);
+    feedbackInRound(record, 1e9, 500);
     assertThat(policy.priority(record)).isEqualTo(100);
   }
 
@@ -171,6 +171,28 @@ class SchedulingPolicyTest {
   }
 
   @Test
+  void gainIsHowMuchBetterThanTheVersionBeforeTheReplacedOnesWere() {
+    KeyRecord record = computed(1_000);
+    record.feedback(new QueryFeedback(record.version(), 1, 1, 4), 0);
+    record.feedback(new QueryFeedback(record.version(), 0.5, 2, 0.5), 0);
+    record.feedback(new QueryFeedback(record.version(), Double.NaN, 3, 3), 0);
+    feedback(record, 100);
+    assertThat(record.pairedQueries()).isEqualTo(3);
+    assertThat(record.newestErrors()).isEqualTo(6);
+    assertThat(record.previousErrors()).isEqualTo(7.5);
+    assertThat(record.regret()).as("of what was served").isEqualTo(101.5);
+    assertThat(record.gain()).as("known when the version is replaced").isNaN();
+    recompute(record, 2_000);
+    assertThat(record.gain()).isEqualTo(0.5);
+    assertThat(record.pairedQueries()).isZero();
+    recompute(record, 3_000);
+    assertThat(record.gain()).as("no paired query").isEqualTo(0.5);
+    record.feedback(new QueryFeedback(record.version(), 3, 3, 1), 0);
+    recompute(record, 4_000);
+    assertThat(record.gain()).as("moving average, may be negative").isCloseTo(0, within(1e-15));
+  }
+
+  @Test
   void everyNameMakesItsPolicy() {
     for (String name : SchedulingPolicies.NAMES) {
       assertThat(SchedulingPolicies.create(name, REGRET, 7).name()).isEqualTo(name);
@@ -222,8 +244,12 @@ class SchedulingPolicyTest {
 
   private static void feedback(KeyRecord record, double... errors) {
     for (double error : errors) {
-      record.feedback(error, 0);
+      feedbackInRound(record, error, 0);
     }
+  }
+
+  private static void feedbackInRound(KeyRecord record, double error, long round) {
+    record.feedback(QueryFeedback.of(record.version(), error), round);
   }
 
   private static KeyRecord computed(long timestampMicros) {

@@ -37,7 +37,7 @@ record TestSettings(
   /** One of each policy, with a regret of a pending event that makes a difference. */
   static List<SchedulingPolicy> everyPolicy() {
     return SchedulingPolicies.NAMES.stream()
-        .map(name -> SchedulingPolicies.create(name, new RegretSettings(0.01, MAX_REGRET), 5))
+        .map(name -> SchedulingPolicies.create(name, new RegretSettings(0.01, MAX_REGRET, 0.5), 5))
         .toList();
   }
 
