@@ -45,10 +45,9 @@ DEFAULT_REGRET = 1e-6
 CHOICE_DECAY = 0.7
 """Weight of a kept version's past errors at each further query, as ``VersionChooser``'s."""
 
-RECENT_WEIGHT = 0.2
-"""Weight of the newest error in the moving average of errors."""
-
 _MASK = (1 << 64) - 1
+
+Hashes = npt.NDArray[np.uint64]
 
 
 @dataclass(eq=False)
@@ -56,6 +55,7 @@ class KeyState:
     """What the scheduler knows of every key, each an array [k]."""
 
     names: Sequence[str]
+    name_hashes: Hashes
     regret: Floats
     """Sum of the errors of what was served since the last update."""
 
@@ -72,10 +72,6 @@ class KeyState:
     """Step in which the key was last chosen, -2 for never."""
 
     updates: Ints
-    recent_error: Floats
-    """Moving average of the errors since the last update: the mean of the first few, then one in
-    which the newest weighs RECENT_WEIGHT."""
-
     first_error: Floats
     """Sum of the errors in the first step with feedback after the update."""
 
@@ -105,13 +101,6 @@ def _regret_proportional(keys: KeyState, moment: _Moment) -> Floats:
     return _with_missing(keys.regret + DEFAULT_REGRET * keys.pending, keys, moment)
 
 
-def _rising_regret(keys: KeyState, moment: _Moment) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rise = np.sqrt(keys.recent_error * keys.queries / keys.regret)
-    regret = keys.regret + DEFAULT_REGRET * keys.pending
-    return _with_missing(regret * np.where(keys.regret > 0, rise, 1.0), keys, moment)
-
-
 def _regret_over_baseline(keys: KeyState, moment: _Moment) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         baseline = keys.first_error / keys.first_queries
@@ -120,31 +109,45 @@ def _regret_over_baseline(keys: KeyState, moment: _Moment) -> Floats:
 
 
 def _random(keys: KeyState, moment: _Moment) -> Floats:
-    return np.array([draw_lot(name, moment.seed, moment.step_end_ms) for name in keys.names])
+    return draw_lots(keys.name_hashes, moment.seed, moment.step_end_ms)
 
 
-def draw_lot(key: str, seed: int, drawing: int) -> float:
-    """A key's lot in one drawing, uniform in [0, 1).
+def draw_lots(name_hashes: Hashes, seed: int, drawing: int) -> Floats:
+    """The keys' lots in one drawing, uniform in [0, 1).
 
-    FNV-1a over the key's UTF-8 bytes, then the finalizer of splitmix64 over that plus the seed, and
-    once more plus the drawing; the upper 53 bits as a fraction.
+    The finalizer of splitmix64 over the hash of a key's name plus the seed, and once more plus the
+    drawing; the upper 53 bits as a fraction.
+
+    Args:
+        name_hashes: as :func:`hash_names` gives them [k].
+        seed: another one draws other lots.
+        drawing: end of the event-time step, epoch milliseconds.
     """
+    mixed = _mix(_mix(name_hashes + np.uint64(seed & _MASK)) + np.uint64(drawing & _MASK))
+    lots: Floats = (mixed >> np.uint64(11)) * 2.0**-53
+    return lots
+
+
+def hash_names(names: Sequence[str]) -> Hashes:
+    """FNV-1a over the UTF-8 bytes of each name [k]."""
+    return np.array([_fnv_1a(name.encode()) for name in names], np.uint64)
+
+
+def _fnv_1a(units: bytes) -> int:
     code = 0xCBF29CE484222325
-    for unit in key.encode():
+    for unit in units:
         code = (code ^ unit) * 0x100000001B3 & _MASK
-    return (_mix(_mix(code + seed) + drawing) >> 11) * 2.0**-53
+    return code
 
 
-def _mix(bits: int) -> int:
-    code = bits & _MASK
-    code = (code ^ code >> 30) * 0xBF58476D1CE4E5B9 & _MASK
-    code = (code ^ code >> 27) * 0x94D049BB133111EB & _MASK
-    return code ^ code >> 31
+def _mix(codes: Hashes) -> Hashes:
+    codes = (codes ^ codes >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    codes = (codes ^ codes >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return codes ^ codes >> np.uint64(31)
 
 
 _PRIORITIES: dict[str, Priority] = {
     "regret-proportional": _regret_proportional,
-    "rising-regret": _rising_regret,
     "regret-over-baseline": _regret_over_baseline,
     "query-proportional": lambda keys, moment: _with_missing(keys.queries, keys, moment),
     "round-robin": lambda keys, _: -keys.chosen.astype(np.float64),
@@ -239,6 +242,9 @@ class Simulation:
         self._workload = workload
         self._seed = seed
         self._features = FeatureCache(workload)
+        self._first = computed_by_warm_up(workload)
+        self._ready = self._first.copy()
+        self._name_hashes = hash_names(workload.keys)
         self.choices: dict[Arm, list[tuple[int, int]]] = {}
         """For each arm, (end of the step in epoch milliseconds, key) of every update in order."""
 
@@ -246,6 +252,7 @@ class Simulation:
         self, arms: Sequence[Arm], progress: Callable[[int, int], None] = lambda done, all_: None
     ) -> list[ArmRecord]:
         """What happens to each arm, in the same order."""
+        self._ready = self._first.copy()
         states = [self._start(arm) for arm in arms]
         for index in range(self._workload.steps):
             step = self._workload.step(index)
@@ -260,17 +267,17 @@ class Simulation:
         workload = self._workload
         count = len(workload.keys)
         events = workload.warm_up()
-        first = computed_by_warm_up(workload)
+        first = self._first
         arrived = np.bincount(events.series, minlength=count)
         keys = KeyState(
             names=workload.keys,
+            name_hashes=self._name_hashes,
             regret=np.zeros(count),
             queries=np.zeros(count),
             pending=np.where(first, 0, arrived),
             computed=np.where(first, arrived, 0),
             chosen=np.where(first, -1, -2),
             updates=first.astype(np.int64),
-            recent_error=np.zeros(count),
             first_error=np.zeros(count),
             first_queries=np.zeros(count),
         )
@@ -308,12 +315,8 @@ class Simulation:
     def _feed_back(self, state: _ArmState, step: Step, errors: Floats) -> None:
         keys = state.keys
         first = keys.first_queries == 0
-        for part in rounds(step.keys):
-            asked, newest = step.keys[part], errors[part]
-            keys.regret[asked] += newest
-            keys.queries[asked] += 1
-            weight = np.maximum(RECENT_WEIGHT, 1 / keys.queries[asked])
-            keys.recent_error[asked] += weight * (newest - keys.recent_error[asked])
+        np.add.at(keys.regret, step.keys, errors)
+        np.add.at(keys.queries, step.keys, 1.0)
         keys.first_error = np.where(first, keys.regret, keys.first_error)
         keys.first_queries = np.where(first, keys.queries, keys.first_queries)
 
@@ -325,7 +328,7 @@ class Simulation:
         eligible = [
             key
             for key in np.flatnonzero(keys.pending > 0).tolist()
-            if keys.updates[key] > 0 or self._workload.window(key, step.end_ms) is not None
+            if self._is_ready(key, step.end_ms)
         ]
         if not eligible:
             return
@@ -341,12 +344,17 @@ class Simulation:
             keys.pending[key] = 0
             keys.regret[key] = keys.queries[key] = 0.0
             keys.first_error[key] = keys.first_queries[key] = 0.0
-            keys.recent_error[key] = 0.0
             keys.chosen[key] = step.index
             keys.updates[key] += 1
             state.record.key_updates[key] += 1
             state.choices.append((step.end_ms, key))
         self._store(state, chosen, step.end_ms)
+
+    def _is_ready(self, key: int, through_ms: int) -> bool:
+        """Whether a key's window is full enough, which it then stays; asked in order of time."""
+        if not self._ready[key]:
+            self._ready[key] = self._workload.window(key, through_ms) is not None
+        return bool(self._ready[key])
 
     def _store(self, state: _ArmState, chosen: Sequence[int], through_ms: int) -> None:
         """Puts the new versions before the kept ones."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from freshet.evaluation.series import SeriesWorkload
-from freshet.evaluation.simulation import Simulation
+from freshet.evaluation.simulation import Simulation, draw_lots, hash_names
 from freshet.evaluation.variants import NONE, UNLIMITED, Arm, Variant
+from tests.reference.lots import lot
 from tests.unit.evaluation.made_up import grid
 
 BOUNDS = [Arm(Variant(UNLIMITED), float("inf")), Arm(Variant(NONE), 0.0)]
@@ -56,3 +59,9 @@ def test_a_late_series_is_computed_when_its_window_is_full() -> None:
     (record,) = Simulation(workload).replay([Arm(Variant("round-robin"), 1.0)])
     assert 0 < record.key_updates[0] < workload.steps
     assert record.unserved > 0
+
+
+@given(st.lists(st.text()), st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, 1 << 45))
+def test_lots_are_those_of_the_policy(names: list[str], seed: int, step_end_ms: int) -> None:
+    drawn = draw_lots(hash_names(names), seed, step_end_ms)
+    assert drawn.tolist() == [lot(seed, name, step_end_ms) for name in names]
