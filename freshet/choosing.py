@@ -51,8 +51,7 @@ def updated_tallies(tallies: Floats, errors: Floats, decay: float) -> Floats:
         errors: of the query with each version [versions, n]; NaN where there is none.
         decay: weight of what was before, 0 to 1.
     """
-    updated: Floats = decay * tallies + np.where(np.isnan(errors), np.inf, errors)
-    return updated
+    return decay * tallies + np.where(np.isnan(errors), np.inf, errors)
 
 
 def best_versions(tallies: Floats, usable: npt.NDArray[np.bool_]) -> Ints:
@@ -201,9 +200,11 @@ class _Tallies:
     def is_current(self, slots: Ints, chains: _Chains, at: Ints) -> npt.NDArray[np.bool_]:
         """Whether tallies are of the versions that were read."""
         same: npt.NDArray[np.bool_] = self._marks[slots] == chains.marks[at]
-        same &= self._timestamps[slots] == chains.timestamps[at]
-        same &= self._origins[slots] == chains.origins[at]
-        return same
+        return (
+            same
+            & (self._timestamps[slots] == chains.timestamps[at])
+            & (self._origins[slots] == chains.origins[at])
+        )
 
     def observe(self, slots: Ints, chains: _Chains, at: Ints, errors: Floats, decay: float) -> None:
         """One query each of keys that all differ.

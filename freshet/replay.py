@@ -349,7 +349,15 @@ def parse_time_ms(text: str) -> int:
     return round(parsed.timestamp() * 1000)
 
 
-def _read(location: str) -> bytes:
+def read_bytes(location: str) -> bytes:
+    """Content of a file, unpacked if it is named ``.gz`` or the like.
+
+    Args:
+        location: path, or URL that smart-open reads.
+
+    Raises:
+        ReplayError: it can't be read.
+    """
     import smart_open
 
     try:
@@ -361,7 +369,7 @@ def _read(location: str) -> bytes:
 
 def _load_npz(location: str, start_ms: int | None) -> Recording:
     try:
-        with np.load(io.BytesIO(_read(location)), allow_pickle=False) as data:
+        with np.load(io.BytesIO(read_bytes(location)), allow_pickle=False) as data:
             values = np.asarray(data["values"], np.float64)
             ids = [str(key) for key in data["ids"]]
             step_ms = round(float(data["step_seconds"]) * 1000)
@@ -385,7 +393,7 @@ def _load_csv(location: str, kind: str) -> Recording:
     read_value = float if kind == "scalar" else json.loads
     indexes: dict[str, int] = {}
     series, timestamps, values = list[int](), list[int](), list[Any]()
-    lines = csv.reader(io.StringIO(_read(location).decode("utf-8-sig")))
+    lines = csv.reader(io.StringIO(read_bytes(location).decode("utf-8-sig")))
     for number, row in enumerate(lines, start=1):
         if not row or (number == 1 and _is_heading(row)):
             continue

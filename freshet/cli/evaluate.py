@@ -82,6 +82,15 @@ def command(
     cold_start: Annotated[
         str, typer.Option(help="Vector of a new user: mean or zero (als).")
     ] = "mean",
+    biases: Annotated[
+        bool, typer.Option(help="Whether the model has biases of movies and users (als).")
+    ] = True,
+    clip: Annotated[
+        bool,
+        typer.Option(
+            help="Keep predictions within the smallest and the largest rating (als).",
+        ),
+    ] = True,
     engine: Annotated[
         Engine,
         typer.Option(help="job: the real job in Flink. simulation: the same rules, in seconds."),
@@ -118,6 +127,8 @@ def command(
         ridge=ridge,
         dimensions=dimensions,
         cold_start=cold_start,
+        biases=biases,
+        clip=clip,
     )
     for text in loaded.notes:
         note(text)

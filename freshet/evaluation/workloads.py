@@ -23,6 +23,8 @@ def load_workload(
     ridge: float,
     dimensions: int,
     cold_start: str,
+    biases: bool,
+    clip: bool,
 ) -> Workload:
     """Loads the data of a workload.
 
@@ -37,6 +39,8 @@ def load_workload(
         ridge: of users' vectors; ``als`` only.
         dimensions: of the vectors; ``als`` only.
         cold_start: vector of a new user, ``mean`` or ``zero``; ``als`` only.
+        biases: whether the model has biases; ``als`` only.
+        clip: whether predictions are kept within the ratings' scale; ``als`` only.
 
     Raises:
         ConfigError: an option does not fit, or there is nothing to replay.
@@ -60,6 +64,8 @@ def load_workload(
             ridge=ridge,
             dimensions=dimensions,
             cold_start=cold_start,
+            biases=biases,
+            clip=clip,
         )
     raise ConfigError(
         [f"workload {name!r} is unknown{suggestion(name, NAMES)}"], "freshet evaluate"

@@ -1,9 +1,10 @@
-"""Small made-up series for the tests of this folder."""
+"""Small made-up series and ratings for the tests of this folder."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from freshet.evaluation.ratings import Ratings
 from freshet.evaluation.series import SeriesGrid
 
 PERIOD = 4
@@ -24,3 +25,21 @@ def grid(
     if gaps:
         values[readings // 2, 1] = np.nan
     return SeriesGrid([f"s{i}" for i in range(keys)], values, START_MS, READING_MS, PERIOD)
+
+
+def ratings(count: int = 400, seed: int = 0, *, users: int = 12, movies: int = 20) -> Ratings:
+    """Ratings by tastes of two dimensions, in bursts; some users and movies come late.
+
+    A movie that has come may be rated again.
+    """
+    rng = np.random.default_rng(seed)
+    taste, kind = rng.normal(size=(users, 2)), rng.normal(size=(movies, 2))
+    come = np.linspace(0.4, 1, count)  # share of users and movies that there are
+    user = np.repeat(rng.random(count // 4 + 1), 4)[:count] * come * users
+    movie = rng.random(count) * come * movies
+    user, movie = user.astype(np.int64), movie.astype(np.int64)
+    liking = 3 + np.einsum("nd,nd->n", taste[user], kind[movie]) + rng.normal(0, 0.2, count)
+    stars = np.clip(np.rint(2 * liking) / 2, 0.5, 5)
+    return Ratings(
+        [f"u{i}" for i in range(users)], [f"m{i}" for i in range(movies)], user, movie, stars
+    )

@@ -29,7 +29,6 @@ public final class KeyRecord {
   long baselineStep = NO_TIME;
   double baselineRegret;
   int baselineErrors;
-  double recentError;
   int pairedQueries;
   double newestErrors;
   double previousErrors;
@@ -46,6 +45,7 @@ public final class KeyRecord {
   // Over the key's life.
   long incorporated;
   double costNanos = Double.NaN;
+  double meanError = Double.NaN;
   double gain = Double.NaN;
 
   // Scheduling.
@@ -119,12 +119,11 @@ public final class KeyRecord {
   }
 
   /**
-   * Moving average of the errors fed back on the current version, in units of the error: the mean
-   * of the first few, then one in which the newest weighs {@link MovingAverage#WEIGHT}; 0 without
-   * labelled feedback.
+   * Moving average of the mean error of the versions before the current one, in units of the error;
+   * NaN while none of them had labelled feedback.
    */
-  public double recentError() {
-    return recentError;
+  public double meanError() {
+    return meanError;
   }
 
   /**
@@ -213,7 +212,6 @@ public final class KeyRecord {
     }
     errors++;
     regret += error;
-    recentError += Math.max(MovingAverage.WEIGHT, 1.0 / errors) * (error - recentError);
   }
 
   /** Takes in what a computation of the key took, nanoseconds. */
@@ -241,6 +239,9 @@ public final class KeyRecord {
     versionOrigin = origin;
     asOf = inFlightAsOf;
     updates++;
+    if (errors > 0) {
+      meanError = MovingAverage.next(meanError, regret / errors);
+    }
     if (pairedQueries > 0) {
       gain = MovingAverage.next(gain, (previousErrors - newestErrors) / pairedQueries);
     }
@@ -283,7 +284,6 @@ public final class KeyRecord {
     baselineStep = NO_TIME;
     baselineRegret = 0;
     baselineErrors = 0;
-    recentError = 0;
     pairedQueries = 0;
     newestErrors = 0;
     previousErrors = 0;
