@@ -51,7 +51,8 @@ def updated_tallies(tallies: Floats, errors: Floats, decay: float) -> Floats:
         errors: of the query with each version [versions, n]; NaN where there is none.
         decay: weight of what was before, 0 to 1.
     """
-    return decay * tallies + np.where(np.isnan(errors), np.inf, errors)
+    updated: Floats = decay * tallies + np.where(np.isnan(errors), np.inf, errors)
+    return updated
 
 
 def best_versions(tallies: Floats, usable: npt.NDArray[np.bool_]) -> Ints:
@@ -200,11 +201,9 @@ class _Tallies:
     def is_current(self, slots: Ints, chains: _Chains, at: Ints) -> npt.NDArray[np.bool_]:
         """Whether tallies are of the versions that were read."""
         same: npt.NDArray[np.bool_] = self._marks[slots] == chains.marks[at]
-        return (
-            same
-            & (self._timestamps[slots] == chains.timestamps[at])
-            & (self._origins[slots] == chains.origins[at])
-        )
+        same &= self._timestamps[slots] == chains.timestamps[at]
+        same &= self._origins[slots] == chains.origins[at]
+        return same
 
     def observe(self, slots: Ints, chains: _Chains, at: Ints, errors: Floats, decay: float) -> None:
         """One query each of keys that all differ.

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from freshet.choosing import VersionChooser
 from freshet.client import Client
 from freshet.config import Config
 from freshet.errors import JobError
@@ -207,7 +208,7 @@ class _Replay:
         }
         self._none = next((r for r in self.records if r.arm.variant.policy == NONE), None)
         self._first_features: Features | None = None
-        self._choosers = {}
+        self._chooser = VersionChooser()
         self._index = {key: number for number, key in enumerate(workload.keys)}
         self.wall_s: dict[str, float] = {}
 
@@ -263,8 +264,7 @@ class _Replay:
         kept = self._client.get_versions(table, self._workload.keys)
         versions = [self._features(batch) for batch in kept.versions]
         every = [self._workload.errors(step, features) for features in versions]
-        chooser = self._choosers[table]
-        choice = chooser.choose_indexes(kept)
+        choice = self._chooser.choose_indexes(kept)
         errors = serve(step, versions, choice, every)
         self._record_of[table].answered(step, errors, served_event_times(step, versions, choice))
         present = np.stack([features.present for features in versions])
@@ -272,7 +272,7 @@ class _Replay:
         for part in rounds(step.keys):
             matrix = np.full((len(versions), len(self._workload.keys)), np.nan)
             matrix[:, step.keys[part]] = scored[:, part]
-            chooser.observe(kept, matrix)
+            self._chooser.observe(kept, matrix)
         self._send(step, table, kept.newest, errors, scored)
 
     def _send(
@@ -297,6 +297,7 @@ class _Replay:
                 names[key],
                 versions[key],
                 error,
+                errors=None if others is None else others[i],
                 ts=time_ms,
             )
 

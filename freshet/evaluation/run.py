@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +108,7 @@ def _run_job(
         shutil.rmtree(folder, ignore_errors=True)
         progress(f"{what}: starting", 0, workload.steps)
         with JobEngine(JobOptions(folder, options.seed, options.parallelism)) as engine:
-            records += engine.replay(
-                workload, part, lambda done, all_, what=what: progress(what, done, all_)
-            )
+            records += engine.replay(workload, part, partial(progress, what))
         for phase, seconds in engine.wall_s.items():
             wall_s[phase] = wall_s.get(phase, 0.0) + seconds
         if not options.keep_files:
@@ -133,7 +132,7 @@ def _run_simulation(
             [f"{', '.join(unknown)} can't be simulated; use --engine job"], "--policy"
         )
     simulation = Simulation(workload, options.seed)
-    return simulation.replay(arms, lambda done, all_: progress("simulation", done, all_))
+    return simulation.replay(arms, partial(progress, "simulation"))
 
 
 def _write(result: dict[str, Any], out: str) -> None:

@@ -24,6 +24,7 @@ class Need(StrEnum):
 
 POLICY_NEEDS: Mapping[str, frozenset[Need]] = {
     "regret-proportional": frozenset({Need.LABELS}),
+    "rising-regret": frozenset({Need.LABELS}),
     "regret-over-baseline": frozenset({Need.LABELS}),
     "regret-per-cost": frozenset({Need.LABELS, Need.COSTS}),
     "query-proportional": frozenset({Need.QUERIES}),

@@ -42,6 +42,9 @@ ROUNDING = 1e-9
 
 MAX_BACKOFF_STEPS = 64
 
+RECENT_WEIGHT = 0.2
+"""Weight of the newest error in the moving average of errors."""
+
 
 class Version(NamedTuple):
     """Ordered by timestamp, then origin."""
@@ -174,6 +177,7 @@ class _Key:
     computed_through: float = -math.inf
     incorporated: int = 0
     regret: float = 0.0
+    recent_error: float = 0.0
     queries: int = 0
     errors: int = 0
     first_step: int | None = None
@@ -337,6 +341,8 @@ class ReferenceModel:
             key.first_errors.append(feedback.error)
         key.errors += 1
         key.regret += feedback.error
+        weight = max(RECENT_WEIGHT, 1 / key.errors)
+        key.recent_error += weight * (feedback.error - key.recent_error)
 
     def _spend_budget(self, subtask: int, state: _Subtask) -> None:
         """At most C keys (RALF §2.3.3, eq. 2.8); what is not used piles up to one update only."""
@@ -429,6 +435,11 @@ class ReferenceModel:
             # The cumulative regret since the last update (RALF §2.3.3, eq. 2.9), without eq. 2.11's
             # baseline, with a default for each pending event.
             return key.regret + settings.default_regret * len(key.pending) + self._of_missing(key)
+        if settings.policy == "rising-regret":
+            # The same, more for errors that grow than for errors that fade.
+            base = key.regret + settings.default_regret * len(key.pending) + self._of_missing(key)
+            rise = math.sqrt(key.recent_error * key.errors / key.regret) if key.regret > 0 else 1.0
+            return base * rise
         assert settings.policy == "regret-over-baseline", settings.policy
         if key.version is None:
             return key.regret + self._of_missing(key)
@@ -467,6 +478,7 @@ class ReferenceModel:
         if failure is None:
             key.version, key.computed_through = version, end_ms
             key.regret, key.queries, key.errors, key.first_errors = 0.0, 0, 0, []
+            key.recent_error = 0.0
             key.failures_in_a_row, key.not_before_ms = 0, -math.inf
         else:
             self.counts.failures += 1

@@ -29,6 +29,7 @@ public final class KeyRecord {
   long baselineStep = NO_TIME;
   double baselineRegret;
   int baselineErrors;
+  double recentError;
   int pairedQueries;
   double newestErrors;
   double previousErrors;
@@ -45,7 +46,6 @@ public final class KeyRecord {
   // Over the key's life.
   long incorporated;
   double costNanos = Double.NaN;
-  double meanError = Double.NaN;
   double gain = Double.NaN;
 
   // Scheduling.
@@ -119,11 +119,12 @@ public final class KeyRecord {
   }
 
   /**
-   * Moving average of the mean error of the versions before the current one, in units of the error;
-   * NaN while none of them had labelled feedback.
+   * Moving average of the errors fed back on the current version, in units of the error: the mean
+   * of the first few, then one in which the newest weighs {@link MovingAverage#WEIGHT}; 0 without
+   * labelled feedback.
    */
-  public double meanError() {
-    return meanError;
+  public double recentError() {
+    return recentError;
   }
 
   /**
@@ -212,6 +213,7 @@ public final class KeyRecord {
     }
     errors++;
     regret += error;
+    recentError += Math.max(MovingAverage.WEIGHT, 1.0 / errors) * (error - recentError);
   }
 
   /** Takes in what a computation of the key took, nanoseconds. */
@@ -239,9 +241,6 @@ public final class KeyRecord {
     versionOrigin = origin;
     asOf = inFlightAsOf;
     updates++;
-    if (errors > 0) {
-      meanError = MovingAverage.next(meanError, regret / errors);
-    }
     if (pairedQueries > 0) {
       gain = MovingAverage.next(gain, (previousErrors - newestErrors) / pairedQueries);
     }
@@ -284,6 +283,7 @@ public final class KeyRecord {
     baselineStep = NO_TIME;
     baselineRegret = 0;
     baselineErrors = 0;
+    recentError = 0;
     pairedQueries = 0;
     newestErrors = 0;
     previousErrors = 0;

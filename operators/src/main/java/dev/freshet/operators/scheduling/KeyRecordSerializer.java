@@ -44,7 +44,7 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     target.writeInt(record.baselineErrors);
     target.writeLong(record.incorporated);
     target.writeDouble(record.costNanos);
-    target.writeDouble(record.meanError);
+    target.writeDouble(record.recentError);
     target.writeInt(record.pairedQueries);
     target.writeDouble(record.newestErrors);
     target.writeDouble(record.previousErrors);
@@ -98,7 +98,7 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     record.baselineErrors = source.readInt();
     record.incorporated = source.readLong();
     record.costNanos = source.readDouble();
-    record.meanError = source.readDouble();
+    record.recentError = source.readDouble();
     record.pairedQueries = source.readInt();
     record.newestErrors = source.readDouble();
     record.previousErrors = source.readDouble();
@@ -132,7 +132,7 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     copy.baselineErrors = from.baselineErrors;
     copy.incorporated = from.incorporated;
     copy.costNanos = from.costNanos;
-    copy.meanError = from.meanError;
+    copy.recentError = from.recentError;
     copy.pairedQueries = from.pairedQueries;
     copy.newestErrors = from.newestErrors;
     copy.previousErrors = from.previousErrors;

@@ -13,6 +13,7 @@ public final class SchedulingPolicies {
 
   static {
     POLICIES.put(RegretProportionalPolicy.NAME, (r, seed) -> new RegretProportionalPolicy(r));
+    POLICIES.put(RisingRegretPolicy.NAME, (r, seed) -> new RisingRegretPolicy(r));
     POLICIES.put(RegretOverBaselinePolicy.NAME, (r, seed) -> new RegretOverBaselinePolicy(r));
     POLICIES.put(RegretPerCostPolicy.NAME, (r, seed) -> new RegretPerCostPolicy(r));
     POLICIES.put(QueryProportionalPolicy.NAME, (r, seed) -> new QueryProportionalPolicy(r));

@@ -54,7 +54,7 @@ class KeyRecordSerializerTest {
           + "00000016" // baselineErrors
           + "0000000000000017" // incorporated
           + "4038000000000000" // costNanos 24.0
-          + "4039000000000000" // meanError 25.0
+          + "4039000000000000" // recentError 25.0
           + "0000001a" // pairedQueries
           + "403b000000000000" // newestErrors 27.0
           + "403c000000000000" // previousErrors 28.0
@@ -92,7 +92,7 @@ class KeyRecordSerializerTest {
           "baselineErrors",
           "incorporated",
           "costNanos",
-          "meanError",
+          "recentError",
           "pairedQueries",
           "newestErrors",
           "previousErrors",

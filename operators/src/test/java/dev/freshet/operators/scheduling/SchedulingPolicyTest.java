@@ -157,17 +157,30 @@ class SchedulingPolicyTest {
   }
 
   @Test
-  void meanErrorIsOfTheVersionsThatWereReplaced() {
+  void recentErrorWeighsTheNewestErrorsOfTheCurrentVersionMost() {
     KeyRecord record = computed(1_000);
-    feedback(record, 1, 3, Double.NaN);
-    assertThat(record.meanError()).isNaN();
+    assertThat(record.recentError()).isZero();
+    feedback(record, 1, Double.NaN, 6, 2, 3, 3);
+    assertThat(record.recentError()).as("mean of the first five").isEqualTo(3);
+    feedback(record, 8);
+    assertThat(record.recentError()).as("moving average").isEqualTo(4);
     recompute(record, 2_000);
-    assertThat(record.meanError()).isEqualTo(2);
-    recompute(record, 3_000);
-    assertThat(record.meanError()).as("nobody asked").isEqualTo(2);
-    feedback(record, 7);
-    recompute(record, 4_000);
-    assertThat(record.meanError()).as("moving average").isEqualTo(3);
+    assertThat(record.recentError()).as("of a version without feedback").isZero();
+  }
+
+  @Test
+  void risingRegretPrefersTheErrorsThatGrow() {
+    SchedulingPolicy policy = new RisingRegretPolicy(new RegretSettings(1e-9, 1e12));
+    KeyRecord growing = computed(1_000);
+    feedback(growing, 1, 1, 1, 1, 1, 1, 4, 4, 4);
+    KeyRecord shrinking = computed(1_000);
+    feedback(shrinking, 4, 4, 4, 1, 1, 1, 1, 1, 1);
+    KeyRecord steady = computed(1_000);
+    feedback(steady, 2, 2, 2, 2, 2, 2, 2, 2, 2);
+    assertThat(policy.priority(growing)).isGreaterThan(policy.priority(steady));
+    assertThat(policy.priority(steady)).as("neither rises nor falls").isEqualTo(18);
+    assertThat(policy.priority(steady)).isGreaterThan(policy.priority(shrinking));
+    assertThat(policy.priority(new KeyRecord())).as("without a value").isEqualTo(1e12);
   }
 
   @Test
