@@ -16,6 +16,7 @@ from freshet.table.parts import (
     Budget,
     Duration,
     EventTimeStep,
+    OnDemand,
     Points,
     Rate,
     Source,
@@ -87,6 +88,9 @@ class FeatureTable:
 
     budget: Budget = field(default_factory=lambda: TimeShare(0.5))
     """How much may be computed: ``TimeShare``, ``Rate`` or ``EventTimeStep``."""
+
+    on_demand: OnDemand | None = None
+    """Computes a key only for those who read it, instead of by the policy; None: unasked."""
 
     freshness_slo: DurationLike = "5m"
     """How old a value may be in a region before the objective is missed."""
@@ -180,6 +184,7 @@ class FeatureTable:
             "max_regret": float(self.max_regret),
             "missing_regret": None if self.missing_regret is None else float(self.missing_regret),
             "keep_versions": self.keep_versions,
+            "on_demand": None if self.on_demand is None else self.on_demand.to_dict(),
             "budget": self.budget.to_dict(),
             "freshness_slo_ms": parse_duration_ms(self.freshness_slo),
             "regions": list(self.regions),
@@ -220,6 +225,12 @@ class FeatureTable:
                 part.check(problems)
             else:
                 problems.append(f"{name} must be {usage}, not {part!r}")
+        if isinstance(self.on_demand, OnDemand):
+            self.on_demand.check(problems)
+        elif self.on_demand is not None:
+            problems.append(
+                f"on_demand must be OnDemand(max_staleness='5m') or None, not {self.on_demand!r}"
+            )
 
     def _check_fields(self, problems: Problems) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
@@ -263,6 +274,12 @@ class FeatureTable:
             problems.append(
                 f"policy {self.policy!r} learns from feedback on several versions of a value, and "
                 "keep_versions is 1; set it to 2 or more"
+            )
+
+        if self.policy == "fifo" and self.on_demand is not None:
+            problems.append(
+                "policy 'fifo' computes every event, and on_demand only what is asked for; leave "
+                "one of them out"
             )
 
     def _check_durations(self, problems: Problems) -> None:

@@ -21,7 +21,15 @@ from freshet.functions import SHIPPED
 from freshet.functions.base import FeatureFunction
 from freshet.table.checks import Problems, suggestion
 from freshet.table.definition import FeatureTable
-from freshet.table.parts import BUDGETS, Budget, Duration, Points, Source, WindowExtent
+from freshet.table.parts import (
+    BUDGETS,
+    Budget,
+    Duration,
+    OnDemand,
+    Points,
+    Source,
+    WindowExtent,
+)
 
 _PREFERRED_NAME = "table"
 
@@ -74,6 +82,7 @@ def table_from_mapping(mapping: Mapping[str, Any]) -> FeatureTable:
         "window": _window_of,
         "budget": _budget_of,
         "source": _source_of,
+        "on_demand": _on_demand_of,
     }
     broken = set()
     for name, build in builders.items():
@@ -189,10 +198,24 @@ def _budget_of(value: object, problems: Problems) -> Budget | None:
         return None
     made = BUDGETS[value["kind"]]
     parameters = {name: v for name, v in value.items() if name != "kind"}
-    names = [field.name for field in fields(made)]
-    problems.unknown_fields("budget: ", parameters, names)
-    problems.extend(f"budget.{name} is missing" for name in names if name not in parameters)
+    problems.unknown_fields("budget: ", parameters, [field.name for field in fields(made)])
+    required = [field.name for field in fields(made) if field.default is MISSING]
+    problems.extend(f"budget.{name} is missing" for name in required if name not in parameters)
     return made(**parameters) if len(problems) == before else None
+
+
+def _on_demand_of(value: object, problems: Problems) -> OnDemand | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or "max_staleness" not in value:
+        problems.append(
+            f"on_demand must be a mapping such as {{max_staleness: 5m, max_wait: 500ms}}, not "
+            f"{value!r}"
+        )
+        return None
+    before = len(problems)
+    problems.unknown_fields("on_demand: ", value, [field.name for field in fields(OnDemand)])
+    return OnDemand(**value) if len(problems) == before else None
 
 
 def _source_of(value: object, problems: Problems) -> Source | None:

@@ -1,4 +1,4 @@
-"""The parts of a table definition: window extent, compute budget and source."""
+"""The parts of a table definition: window extent, compute budget, computing on demand, source."""
 
 from __future__ import annotations
 
@@ -128,6 +128,33 @@ BUDGETS: dict[str, type[Budget]] = {
     "event-time-step": EventTimeStep,
 }
 """The budgets by their names in YAML."""
+
+
+@dataclass(frozen=True)
+class OnDemand:
+    """Computes a key only for those who read it: events wait until someone does.
+
+    A client that finds a value missing or too stale asks for a newer one, and waits a little. Keys
+    are computed in the order in which they were first asked for.
+    """
+
+    max_staleness: DurationLike
+    """Such as "5m": readers ask for a newer value when the event time of theirs is older."""
+
+    max_wait: DurationLike = "500ms"
+    """How long a reader waits for it before it takes what there is."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the Java side and clients read it."""
+        return {
+            "max_staleness_ms": parse_duration_ms(self.max_staleness),
+            "max_wait_ms": parse_duration_ms(self.max_wait),
+        }
+
+    def check(self, problems: Problems) -> None:
+        """Adds what is wrong."""
+        problems.duration("on_demand.max_staleness", self.max_staleness, 0)
+        problems.duration("on_demand.max_wait", self.max_wait, 1)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from tests.integration.polling import eventually
 from tests.integration.tables import DigestModel, write_definition
 from tests.integration.watcher import VersionWatcher
 from tests.integration.workload import Shape, Step, Workload, decide, disordered, generate
-from tests.reference.model import Event, Feedback, Settings, Version
+from tests.reference.model import Event, Input, Settings, Version
 
 pytestmark = pytest.mark.integration
 
@@ -192,7 +192,7 @@ def drain(job: Job, workload: Workload) -> None:
 def late_events(job: Job, workload: Workload) -> None:
     """Events of decided steps, inside their keys' windows: each key is computed once more."""
     stored = workload.model.stored()
-    late: list[Event | Feedback] = [
+    late: list[Input] = [
         Event(key, choice.window[-2][0] + 1, 7.0)
         for key, choice in list(stored.items())[::3]
         if choice.window[-2][0] + 1 < choice.window[-1][0]

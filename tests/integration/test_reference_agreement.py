@@ -56,6 +56,7 @@ class Case:
     min_points: int = 1
     missing_regret: str = "None"
     policy_seed: int = 0
+    on_demand: str = "None"
     partitions: int = 2
     scattered: bool = False
     """Whether inputs go to random partitions, not to their key's."""
@@ -74,6 +75,7 @@ class Case:
             "max_regret": "20.0",
             "missing_regret": self.missing_regret,
             "policy_seed": str(self.policy_seed),
+            "on_demand": self.on_demand,
             "out_of_orderness": f"'{LAG_STEPS * self.shape.step_ms}ms'",
             "idle_timeout": "None",
             "parallelism": str(PARALLELISM),
@@ -113,6 +115,14 @@ CASES = (
         window="Points(4)",
         budget="EventTimeStep(updates=6.1, step='1m')",
         missing_regret="0.5",
+    ),
+    Case(
+        "agree_on_demand",
+        seed=6,
+        policy="regret-proportional",
+        window="Points(4)",
+        budget="EventTimeStep(updates=2.7, step='1m')",
+        on_demand="OnDemand(max_staleness='1m')",
     ),
     Case(
         "agree_random",
@@ -193,6 +203,8 @@ def assert_same_counts(job: Job, workload: Workload, repeated: int) -> bool:
     expected: dict[str, Any] = {
         "feedbackUsed": counts.feedback_used,
         "feedbackDropped": counts.feedback_dropped,
+        "demands": counts.demands,
+        "demandsIgnored": counts.demands_ignored,
         "updates": len(workload.model.choices),
         "updatesFailed": failed,
         "deadLetters": failed,

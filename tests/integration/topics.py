@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from freshet import avro
 from tests.integration.polling import eventually
-from tests.reference.model import Event, Feedback
+from tests.reference.model import Demand, Event, Feedback, Input
 
 HEARTBEAT = [("freshet-heartbeat", b"")]
 _TIMEOUT_S = 30.0
@@ -45,6 +45,11 @@ def feedback_json(feedback: Feedback) -> bytes:
     if feedback.error is not None and feedback.version is not None:
         fields["errors"] = [feedback.error + 1.0, feedback.error, None]
     return json.dumps(fields).encode()
+
+
+def demand_json(demand: Demand) -> bytes:
+    """A demand as clients write it."""
+    return json.dumps({"key": demand.key, "demand": True, "ts": demand.timestamp_ms}).encode()
 
 
 class Topics:
@@ -95,7 +100,7 @@ class Topics:
         self,
         events_topic: str,
         feedback_topic: str,
-        inputs: Iterable[Event | Feedback],
+        inputs: Iterable[Input],
         partition: Callable[[], int] = lambda: -1,
     ) -> None:
         """Sends events and feedback keyed by entity, in this order.
@@ -107,10 +112,13 @@ class Topics:
             partition: asked for each; -1 for the one of its key.
         """
         for given in inputs:
-            if isinstance(given, Event):
-                topic, value = events_topic, event_json(given)
-            else:
-                topic, value = feedback_topic, feedback_json(given)
+            match given:
+                case Event():
+                    topic, value = events_topic, event_json(given)
+                case Feedback():
+                    topic, value = feedback_topic, feedback_json(given)
+                case Demand():
+                    topic, value = feedback_topic, demand_json(given)
             self.send(topic, value, given.key.encode(), partition())
         self.flush()
 

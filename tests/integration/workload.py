@@ -10,7 +10,16 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tests.reference.model import Event, Feedback, Function, ReferenceModel, Settings, Version
+from tests.reference.model import (
+    Demand,
+    Event,
+    Feedback,
+    Function,
+    Input,
+    ReferenceModel,
+    Settings,
+    Version,
+)
 
 BEGIN_MS = 1_700_000_000_000 // 3_600_000 * 3_600_000
 """A whole hour, and so the end of a step of every length that tests use."""
@@ -29,6 +38,9 @@ class Shape:
     feedback_probability: float = 0.4
     """Of a key with a value to have feedback in a step."""
 
+    demand_probability: float = 0.1
+    """Of a key to be waited for in a step, if the table computes on demand."""
+
     values: int = 1_000
     """Events' values are whole numbers below: sums of some are exact in float32."""
 
@@ -38,7 +50,7 @@ class Step:
     """What belongs to one step of event time, in no particular order."""
 
     end_ms: int
-    inputs: list[Event | Feedback] = field(default_factory=list)
+    inputs: list[Input] = field(default_factory=list)
 
 
 @dataclass
@@ -59,7 +71,7 @@ class Workload:
         """Every entity."""
         return [key_name(i) for i in range(self.shape.keys)]
 
-    def inputs(self) -> Iterator[Event | Feedback]:
+    def inputs(self) -> Iterator[Input]:
         """Everything, step by step."""
         for step in self.steps:
             yield from step.inputs
@@ -86,6 +98,8 @@ def extend(workload: Workload, seed: int) -> None:
         step = Step(workload.end_ms + workload.shape.step_ms)
         step.inputs += _events(rng, workload, step)
         step.inputs += _feedback(rng, workload, step)
+        if workload.model.on_demand:
+            step.inputs += _demands(rng, workload, step)
         decide(workload, step)
 
 
@@ -93,20 +107,17 @@ def decide(workload: Workload, step: Step) -> None:
     """Adds a step, and has the model decide it."""
     workload.steps.append(step)
     for given in step.inputs:
-        if isinstance(given, Event):
-            workload.model.event(given)
-        else:
-            workload.model.feedback(given)
+        workload.model.take(given)
     workload.model.advance(step.end_ms)
 
 
 def disordered(
-    inputs: Sequence[Event | Feedback],
+    inputs: Sequence[Input],
     rng: random.Random,
     *,
     lag_ms: int,
     duplicates: float = 0.1,
-) -> list[Event | Feedback]:
+) -> list[Input]:
     """The inputs as a network may deliver them: some events twice, and none behind its time.
 
     Args:
@@ -124,7 +135,7 @@ def disordered(
     return [given for _, given in arrivals]
 
 
-def _time(given: Event | Feedback) -> int:
+def _time(given: Input) -> int:
     assert given.timestamp_ms is not None
     return given.timestamp_ms
 
@@ -153,6 +164,13 @@ def _feedback(rng: random.Random, workload: Workload, step: Step) -> Iterator[Fe
         for time in _times(rng, step, workload.shape, rng.randint(1, 3)):
             error = None if rng.random() < 0.2 else rng.expovariate(1.0)
             yield Feedback(key, _some_version(rng, versions), error, time)
+
+
+def _demands(rng: random.Random, workload: Workload, step: Step) -> Iterator[Demand]:
+    for key in workload.keys:
+        if rng.random() < workload.shape.demand_probability:
+            for time in _times(rng, step, workload.shape, rng.randint(1, 2)):
+                yield Demand(key, time)
 
 
 def _some_version(rng: random.Random, versions: Sequence[Version]) -> Version | None:

@@ -10,6 +10,8 @@ The rules in one place:
 - What carries a time of an undecided step waits for that step's end. There each key's events are
   applied, then its feedback in order of (time, version, error), so that nothing depends on the
   order of arrival.
+- On demand, only keys that someone waits for fire, those first that were asked for first. A demand
+  counts after its step's events, and is of no use to a key without pending data.
 - Feedback counts on the key's current version; feedback on no version (the query found no value)
   counts while a key that has had an event has no value.
 - Then the subtask grants itself its budget, and fires one key after another: the one with the
@@ -82,6 +84,19 @@ class Feedback:
 
 
 @dataclass(frozen=True)
+class Demand:
+    """Someone waits for a newer value of the key."""
+
+    key: str
+    timestamp_ms: int | None
+    """None: it counts when it arrives."""
+
+
+Input = Event | Feedback | Demand
+"""Whatever arrives."""
+
+
+@dataclass(frozen=True)
 class Settings:
     """The part of a table definition on which choices depend."""
 
@@ -96,6 +111,7 @@ class Settings:
     max_regret: float = 1e12
     missing_regret: float | None = None
     policy_seed: int = 0
+    on_demand: bool = False
     origin: int = 1
     max_parallelism: int = 128
 
@@ -119,6 +135,7 @@ class Settings:
             max_regret=definition["max_regret"],
             missing_regret=definition["missing_regret"],
             policy_seed=definition["policy_seed"],
+            on_demand=definition["on_demand"] is not None,
             origin=definition["origin"],
             max_parallelism=definition["max_parallelism"],
         )
@@ -162,6 +179,8 @@ class Counts:
 
     feedback_used: int = 0
     feedback_dropped: int = 0
+    demands: int = 0
+    demands_ignored: int = 0
     events_duplicate: int = 0
     failures: int = 0
 
@@ -171,7 +190,7 @@ class _Key:
     """Everything known of one key. ``pending`` holds the times of the events to be computed."""
 
     events: dict[tuple[int, int], Any] = field(default_factory=dict)
-    waiting: list[Event | Feedback] = field(default_factory=list)
+    waiting: list[Input] = field(default_factory=list)
     pending: list[int] = field(default_factory=list)
     version: Version | None = None
     computed_through: float = -math.inf
@@ -187,6 +206,7 @@ class _Key:
     """Errors fed back in that step."""
 
     last_chosen_micros: int = 0
+    demanded_at_ms: int | None = None
     failures_in_a_row: int = 0
     not_before_ms: float = -math.inf
 
@@ -223,6 +243,11 @@ class ReferenceModel:
         """Every computation, in order within each subtask."""
         self.counts = Counts()
 
+    @property
+    def on_demand(self) -> bool:
+        """Whether the table computes only what is asked for."""
+        return self._settings.on_demand
+
     # What happens.
 
     def event(self, event: Event) -> None:
@@ -247,6 +272,28 @@ class ReferenceModel:
         else:
             self._keys.setdefault(feedback.key, _Key()).waiting.append(feedback)
 
+    def demand(self, demand: Demand) -> None:
+        """A demand arrives; at a table that computes unasked it means nothing."""
+        if not self._settings.on_demand:
+            self.counts.demands_ignored += 1
+            return
+        time = demand.timestamp_ms
+        if time is not None and not self._is_late(demand.key, time):
+            self._keys.setdefault(demand.key, _Key()).waiting.append(demand)
+            return
+        decided = self._subtasks[self._subtask_of(demand.key)].decided_ms
+        self._apply_demand(demand.key, 0 if decided is None else decided)
+
+    def take(self, given: Input) -> None:
+        """Whatever it is arrives."""
+        match given:
+            case Event():
+                self.event(given)
+            case Feedback():
+                self.feedback(given)
+            case Demand():
+                self.demand(given)
+
     def advance(self, watermark_ms: int) -> list[Choice]:
         """Event time passes: every step that has ended is decided. Returns what was computed."""
         before = len(self.choices)
@@ -254,14 +301,11 @@ class ReferenceModel:
             self._advance_subtask(subtask, watermark_ms)
         return self.choices[before:]
 
-    def replay(self, inputs: Iterable[Event | Feedback]) -> ReferenceModel:
+    def replay(self, inputs: Iterable[Input]) -> ReferenceModel:
         """Takes inputs of which none is late, in any order, and decides every step they reach."""
         newest = 0
         for given in inputs:
-            if isinstance(given, Event):
-                self.event(given)
-            else:
-                self.feedback(given)
+            self.take(given)
             newest = max(newest, given.timestamp_ms or 0)
         self.advance(self.step_end(newest))
         return self
@@ -319,10 +363,22 @@ class ReferenceModel:
             due = [g for g in key.waiting if (g.timestamp_ms or 0) <= step_end_ms]
             key.waiting = [g for g in key.waiting if (g.timestamp_ms or 0) > step_end_ms]
             for given in sorted(due, key=_order_of_application):
-                if isinstance(given, Event):
-                    key.pending.append(given.timestamp_ms)
-                else:
-                    self._apply(given)
+                match given:
+                    case Event():
+                        key.pending.append(given.timestamp_ms)
+                    case Feedback():
+                        self._apply(given)
+                    case Demand():
+                        assert given.timestamp_ms is not None
+                        self._apply_demand(given.key, given.timestamp_ms)
+
+    def _apply_demand(self, name: str, at_ms: int) -> None:
+        key = self._keys.get(name)
+        if key is None or not key.pending:
+            self.counts.demands_ignored += 1
+            return
+        self.counts.demands += 1
+        key.demanded_at_ms = min(at_ms, key.demanded_at_ms or at_ms)
 
     def _apply(self, feedback: Feedback) -> None:
         """Feedback counts when it is on the key's current version (RALF §2.4.2)."""
@@ -368,6 +424,7 @@ class ReferenceModel:
                 for name in self._owned(subtask)
                 if self._keys[name].pending
                 and self._keys[name].not_before_ms <= now_ms
+                and (not self._settings.on_demand or self._keys[name].demanded_at_ms is not None)
                 and name not in without_window
             ]
             if not eligible:
@@ -410,6 +467,9 @@ class ReferenceModel:
 
     def _priority(self, name: str, key: _Key, now_ms: int) -> float:
         settings = self._settings
+        if settings.on_demand:
+            assert key.demanded_at_ms is not None
+            return -key.demanded_at_ms
         match settings.policy:
             case "round-robin":  # the least recently chosen (RALF §2.5.3)
                 return -(key.last_chosen_micros // 1000)
@@ -467,6 +527,7 @@ class ReferenceModel:
             key.pending = []
         key.incorporated += before - len(key.pending)
         key.last_chosen_micros = version.timestamp_micros
+        key.demanded_at_ms = None
         value, failure = None, None
         try:
             value = self._function(name, window)
@@ -520,12 +581,14 @@ def _utf16(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
-def _order_of_application(
-    given: Event | Feedback,
-) -> tuple[bool, float, tuple[int, int], float]:
+def _order_of_application(given: Input) -> tuple[int, float, tuple[int, int], float]:
     """Sums of errors must not depend on the order of arrival, down to the last bit."""
     time = given.timestamp_ms if given.timestamp_ms is not None else -math.inf
-    if isinstance(given, Event):
-        return False, time, (0, 0), 0
-    error = math.inf if given.error is None else given.error
-    return True, time, given.version or (0, 0), error
+    match given:
+        case Event():
+            return 0, time, (0, 0), 0
+        case Feedback():
+            error = math.inf if given.error is None else given.error
+            return 1, time, given.version or (0, 0), error
+        case Demand():
+            return 2, time, (0, 0), 0

@@ -16,8 +16,10 @@ from tests.reference.keygroups import key_group, owner
 from tests.reference.lots import lot
 from tests.reference.model import (
     Choice,
+    Demand,
     Event,
     Feedback,
+    Input,
     Points,
     ReferenceModel,
     Settings,
@@ -208,6 +210,25 @@ def test_feedback_on_a_missing_value_counts_until_there_is_one() -> None:
         ("a", 0.0),
     ]
     assert (model.counts.feedback_used, model.counts.feedback_dropped) == (3, 2)
+
+
+def test_on_demand_computes_what_is_asked_for_in_the_order_of_asking() -> None:
+    model = ReferenceModel(settings(on_demand=True), 1, values_of)
+    for key, time in (("a", 5), ("b", 1), ("early", 2), ("late", 12)):
+        model.demand(Demand(key, time))
+    for key, time in (("a", 7), ("b", 8), ("unasked", 9), ("early", 13), ("late", 14)):
+        model.event(Event(key, time, 0))
+    assert brief(model.advance(50)) == [(10, "b", [0]), (20, "a", [0]), (30, "late", [0])]
+    assert (model.counts.demands, model.counts.demands_ignored) == (3, 1)
+    model.event(Event("b", 51, 1))
+    assert model.advance(60) == []
+    model.demand(Demand("b", None))
+    model.demand(Demand("a", None))
+    assert brief(model.advance(80)) == [(70, "b", [0, 1])]
+    assert (model.counts.demands, model.counts.demands_ignored) == (4, 2)
+    unasked = ReferenceModel(settings(), 1, values_of)
+    unasked.demand(Demand("a", 1))
+    assert unasked.counts.demands_ignored == 1
 
 
 def test_random_draws_every_pending_key_as_often_as_another() -> None:
@@ -452,7 +473,7 @@ def _subtask(key: str, parallelism: int) -> int:
 
 
 @st.composite
-def workloads(draw: st.DrawFn) -> tuple[Settings, int, list[Event | Feedback]]:
+def workloads(draw: st.DrawFn) -> tuple[Settings, int, list[Input]]:
     """A table, a parallelism, and inputs of which some repeat; feedback on versions that may be."""
     table = settings(
         policy=draw(st.sampled_from([name for name in POLICIES if name != "regret-per-cost"])),
@@ -461,6 +482,7 @@ def workloads(draw: st.DrawFn) -> tuple[Settings, int, list[Event | Feedback]]:
         min_points=1,
         default_regret=0.5,
         missing_regret=draw(st.sampled_from([None, 0.0])),
+        on_demand=draw(st.sampled_from([False, False, True])),
     )
     keys = st.sampled_from([f"key-{i}" for i in range(8)])
     times = st.integers(1, 300)
@@ -476,13 +498,14 @@ def workloads(draw: st.DrawFn) -> tuple[Settings, int, list[Event | Feedback]]:
     )
     errors = st.one_of(st.none(), st.floats(0, 1e6))
     feedback = draw(st.lists(st.builds(Feedback, keys, versions, errors, times), max_size=60))
-    return table, draw(st.integers(1, 3)), [*events, *events[::3], *feedback]
+    demands = draw(st.lists(st.builds(Demand, keys, times), max_size=30))
+    return table, draw(st.integers(1, 3)), [*events, *events[::3], *feedback, *demands]
 
 
 @hypothesis_settings(deadline=None, max_examples=60)
 @given(workloads(), st.randoms(use_true_random=False))
 def test_the_order_of_arrival_does_not_matter(
-    workload: tuple[Settings, int, list[Event | Feedback]], rng: random.Random
+    workload: tuple[Settings, int, list[Input]], rng: random.Random
 ) -> None:
     table, parallelism, inputs = workload
     first = ReferenceModel(table, parallelism, values_of).replay(inputs)
@@ -494,15 +517,20 @@ def test_the_order_of_arrival_does_not_matter(
 @hypothesis_settings(deadline=None, max_examples=60)
 @given(workloads())
 def test_every_choice_keeps_the_rules(
-    workload: tuple[Settings, int, list[Event | Feedback]],
+    workload: tuple[Settings, int, list[Input]],
 ) -> None:
     table, parallelism, inputs = workload
     model = ReferenceModel(table, parallelism, values_of).replay(inputs)
     model.advance(5_000)
-    assert model.pending_keys() == set()
     newest = {key: max(e.timestamp_ms for e in inputs if isinstance(e, Event) and e.key == key)
               for key in {e.key for e in inputs if isinstance(e, Event)}}  # fmt: skip
-    assert {k: c.event_time_ms for k, c in model.stored().items()} == newest
+    computed = {k: c.event_time_ms for k, c in model.stored().items()}
+    if table.on_demand:
+        asked = {demand.key for demand in inputs if isinstance(demand, Demand)}
+        assert computed.keys() <= asked
+    else:
+        assert model.pending_keys() == set()
+        assert computed == newest
     last: dict[int, int] = {}
     for choice in model.choices:
         assert choice.event_time_ms <= choice.step_ms

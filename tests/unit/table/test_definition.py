@@ -20,6 +20,7 @@ from freshet import (
     Duration,
     EventTimeStep,
     FeatureTable,
+    OnDemand,
     Points,
     Rate,
     Source,
@@ -80,6 +81,7 @@ def test_to_dict_is_the_contract_with_the_java_side() -> None:
         "max_regret": 1e12,
         "missing_regret": None,
         "keep_versions": 1,
+        "on_demand": None,
         "budget": {
             "kind": "event-time-step",
             "updates_per_step": 1.29,
@@ -112,6 +114,10 @@ def test_to_dict_is_the_contract_with_the_java_side() -> None:
         ({"policy": "random", "policy_seed": -5}, {"policy": "random", "policy_seed": -5}),
         ({"missing_regret": 0}, {"missing_regret": 0.0}),
         ({"keep_versions": 8}, {"keep_versions": 8}),
+        (
+            {"on_demand": OnDemand(max_staleness="5m")},
+            {"on_demand": {"max_staleness_ms": 300000, "max_wait_ms": 500}},
+        ),
         ({"feedback_topic": "mine"}, {"feedback_topic": "p.mine"}),
         ({"regions": ["a:b", "c:d"]}, {"regions": ["a:b", "c:d"]}),
     ],
@@ -175,6 +181,10 @@ def test_every_problem_is_reported_at_once() -> None:
         ({"missing_regret": -1.0}, "missing_regret must be at least 0, not -1.0"),
         ({"keep_versions": 0}, "keep_versions must be an integer from 1 to 8, not 0"),
         ({"keep_versions": 9}, "keep_versions must be an integer from 1 to 8, not 9"),
+        ({"on_demand": OnDemand("soon")}, "on_demand.max_staleness: 'soon' is no duration"),
+        ({"on_demand": OnDemand("1s", "0s")}, "on_demand.max_wait must be at least 1 ms"),
+        ({"on_demand": True}, "on_demand must be OnDemand(max_staleness='5m') or None, not True"),
+        ({"on_demand": OnDemand("1s"), "policy": "fifo"}, "'fifo' computes every event"),
     ],
 )
 def test_single_problems(changes: dict[str, Any], problem: str) -> None:
@@ -216,6 +226,41 @@ def test_yaml_reports_every_problem_at_once() -> None:
     for part in expected:
         assert any(part in problem for problem in error.value.problems), part
     assert len(error.value.problems) == len(expected), error.value.problems
+
+
+def test_yaml_has_every_part_with_its_defaults() -> None:
+    parsed = yaml.safe_load(
+        """
+        name: parts
+        function: aggregate
+        window: {duration: 3d}
+        policy: random
+        policy_seed: 4
+        missing_regret: 0.5
+        keep_versions: 4
+        on_demand: {max_staleness: 5m}
+        budget: {kind: event-time-step, updates: 1.29, step: 1h}
+        """
+    )
+    assert table_from_mapping(parsed) == FeatureTable(
+        name="parts",
+        function=Aggregate(),
+        window=Duration("3d"),
+        policy="random",
+        policy_seed=4,
+        missing_regret=0.5,
+        keep_versions=4,
+        on_demand=OnDemand(max_staleness="5m", max_wait="500ms"),
+        budget=EventTimeStep(updates=1.29, step="1h", initial_updates=0),
+    )
+    for text, problem in (
+        ("5m", "on_demand must be a mapping such as {max_staleness: 5m, max_wait: 500ms}"),
+        ({"max_staleness": "5m", "wait": "1s"}, "on_demand: unknown field 'wait'"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            table_from_mapping({**parsed, "on_demand": text})
+        assert len(error.value.problems) == 1
+        assert problem in error.value.problems[0]
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ final class Subjects {
             new WindowExtent(WINDOW_POINTS, 0),
             1,
             new AlwaysScored(),
+            false,
             new BudgetSettings.TimeShare(share),
             BUNDLE_TARGET_MS,
             BUNDLE_MAX_KEYS);

@@ -24,6 +24,8 @@ import java.util.List;
  * @param maxRegret cap of a key's regret
  * @param missingRegret regret of a key that has no value yet; null for the cap
  * @param keepVersions versions of a value that the online store keeps, the newest included
+ * @param onDemand what readers wait for, when keys are computed only for those who read them; null
+ *     when they are computed unasked
  * @param budget how much may be computed
  * @param freshnessSloMs freshness objective
  * @param regions regions that hold the table, each {@code provider:region}
@@ -55,6 +57,7 @@ public record TableConfig(
     double maxRegret,
     Double missingRegret,
     int keepVersions,
+    OnDemand onDemand,
     Budget budget,
     long freshnessSloMs,
     List<String> regions,
@@ -109,6 +112,9 @@ public record TableConfig(
     problems.require(budget != null, "budget is missing");
     if (budget != null) {
       budget.sanityCheck(problems);
+    }
+    if (onDemand != null) {
+      onDemand.sanityCheck(problems);
     }
     problems.requireAtLeast(outOfOrdernessMs, 0, "out_of_orderness_ms");
     problems.requireAtLeast(maxFutureMs, 0, "max_future_ms");
@@ -202,6 +208,22 @@ public record TableConfig(
           "window must have exactly one of points and duration_ms");
       problems.require(points == null || points > 0, "window.points must be positive");
       problems.require(durationMs == null || durationMs > 0, "window.duration_ms must be positive");
+    }
+  }
+
+  /**
+   * When a reader asks for a newer value, and how long it waits for it.
+   *
+   * @param maxStalenessMs event-time staleness from which on a reader asks
+   * @param maxWaitMs how long it waits before it takes what there is
+   */
+  public record OnDemand(long maxStalenessMs, long maxWaitMs) implements Serializable {
+
+    private static final long serialVersionUID = 1L;
+
+    private void sanityCheck(Problems problems) {
+      problems.requireAtLeast(maxStalenessMs, 0, "on_demand.max_staleness_ms");
+      problems.requireAtLeast(maxWaitMs, 1, "on_demand.max_wait_ms");
     }
   }
 

@@ -38,7 +38,10 @@ public final class MetricNames {
   /** Counter: feedback on a key's current version. */
   public static final String FEEDBACK_USED = "feedbackUsed";
 
-  /** Counter: demands that changed nothing. */
+  /** Counter: demands for a newer value than there is, of a table that computes on demand. */
+  public static final String DEMANDS = "demands";
+
+  /** Counter: demands for keys that have no newer value, or of a table that computes unasked. */
   public static final String DEMANDS_IGNORED = "demandsIgnored";
 
   /** Counter: feedback on another version or an unknown key. */

@@ -40,6 +40,7 @@ final class ConfigsTest {
     assertThat(config.maxRegret()).isEqualTo(1e12);
     assertThat(config.missingRegret()).isNull();
     assertThat(config.keepVersions()).isEqualTo(1);
+    assertThat(config.onDemand()).isNull();
     assertThat(config.budget().updatesPerStep()).isEqualTo(1.29);
     assertThat(config.budget().stepMs()).isEqualTo(3_600_000);
     assertThat(config.freshnessSloMs()).isEqualTo(300_000);
@@ -56,6 +57,16 @@ final class ConfigsTest {
   }
 
   @Test
+  void readsWhatReadersWaitFor() {
+    String asked = "\"on_demand\": {\"max_staleness_ms\": 300000, \"max_wait_ms\": 500}";
+    assertThat(TableConfig.parse(TestConfigs.table("\"on_demand\": null", asked)).onDemand())
+        .isEqualTo(new TableConfig.OnDemand(300_000, 500));
+    assertThatThrownBy(
+            () -> TableConfig.parse(TestConfigs.table("\"on_demand\": null", "\"on_demand\": {}")))
+        .hasMessageContaining("on_demand.max_wait_ms is 0");
+  }
+
+  @Test
   void reportsEveryProblemOfATableAtOnce() {
     assertThatThrownBy(
             () ->
@@ -65,13 +76,15 @@ final class ConfigsTest {
                         "\"kind\": \"scalar\"", "\"kind\": \"blob\"",
                         "{\"points\": 864}", "{}",
                         "\"share\": 0.5", "\"share\": 1.5",
+                        "\"keep_versions\": 1", "\"keep_versions\": 9",
                         "\"parallelism\": 1,", "\"parallelism\": 200,")))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("5 problem(s)")
+        .hasMessageContaining("6 problem(s)")
         .hasMessageContaining("origin is 70000")
         .hasMessageContaining("source.kind is 'blob'")
         .hasMessageContaining("exactly one of points and duration_ms")
         .hasMessageContaining("budget.share is 1.5")
+        .hasMessageContaining("keep_versions is 9")
         .hasMessageContaining("at least parallelism, 200");
     assertThatThrownBy(() -> TableConfig.parse("{\"table\": 1.5"))
         .hasMessageContaining("not the expected JSON object");

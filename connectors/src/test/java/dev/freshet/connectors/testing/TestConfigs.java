@@ -14,7 +14,7 @@ public final class TestConfigs {
        "dead_letters_topic": "dead-letters.cpu_stl", "progress_topic": "progress",
        "window": {"points": 864}, "min_points": 864,
        "policy": "regret-proportional", "policy_seed": 0, "default_regret": 1e-6,
-       "max_regret": 1e12, "missing_regret": null, "keep_versions": 1,
+       "max_regret": 1e12, "missing_regret": null, "keep_versions": 1, "on_demand": null,
        "budget": {"kind": "time-share", "share": 0.5},
        "freshness_slo_ms": 300000, "regions": ["local:home"], "ttl_ms": null,
        "out_of_orderness_ms": 0, "idle_timeout_ms": 5000, "max_future_ms": 86400000,

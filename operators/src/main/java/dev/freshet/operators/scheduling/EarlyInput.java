@@ -11,35 +11,44 @@ import org.apache.flink.core.memory.DataInputView;
 import org.apache.flink.core.memory.DataOutputView;
 
 /**
- * The effect on a key's record of an event or feedback whose event-time step has not ended yet. It
- * is applied at the step's end, so that what arrives early changes no earlier choice.
+ * The effect on a key's record of an event, feedback or demand whose event-time step has not ended
+ * yet. It is applied at the step's end, so that what arrives early changes no earlier choice.
  *
  * @param timestampMs event time, epoch milliseconds
- * @param feedback what a model told; null for an event
+ * @param kind what it is
+ * @param feedback what a model told; null for an event and a demand
  */
-record EarlyInput(long timestampMs, QueryFeedback feedback) {
+record EarlyInput(long timestampMs, Kind kind, QueryFeedback feedback) {
 
-  /**
-   * A step's events count before its feedback: what is fed back on a missing value counts for a key
-   * that has had an event. Sums of errors must not depend on the order of arrival, down to the last
-   * bit.
-   */
+  /** What an input is, in order of application within a step. */
+  enum Kind {
+    EVENT,
+    /** Counts on a missing value, and so after the step's events: for a key that has had one. */
+    FEEDBACK,
+    /** Counts when there is something to compute, and so after the step's events. */
+    DEMAND
+  }
+
+  /** Sums of errors must not depend on the order of arrival, down to the last bit. */
   static final Comparator<EarlyInput> ORDER =
-      Comparator.comparing(EarlyInput::isEvent)
-          .reversed()
+      Comparator.comparing(EarlyInput::kind)
           .thenComparingLong(EarlyInput::timestampMs)
           .thenComparing(EarlyInput::feedback, Comparator.nullsFirst(Comparator.naturalOrder()));
 
   static EarlyInput ofEvent(long timestampMs) {
-    return new EarlyInput(timestampMs, null);
+    return new EarlyInput(timestampMs, Kind.EVENT, null);
   }
 
   static EarlyInput ofFeedback(Feedback feedback) {
-    return new EarlyInput(feedback.timestampMs(), QueryFeedback.of(feedback));
+    return ofFeedback(feedback.timestampMs(), QueryFeedback.of(feedback));
   }
 
-  boolean isEvent() {
-    return feedback == null;
+  static EarlyInput ofFeedback(long timestampMs, QueryFeedback feedback) {
+    return new EarlyInput(timestampMs, Kind.FEEDBACK, feedback);
+  }
+
+  static EarlyInput ofDemand(long timestampMs) {
+    return new EarlyInput(timestampMs, Kind.DEMAND, null);
   }
 
   /** Serializer of {@link EarlyInput}; the byte after the time says what follows. */
@@ -56,14 +65,21 @@ record EarlyInput(long timestampMs, QueryFeedback feedback) {
     /** Version, error, and the errors of two versions. */
     private static final int PAIRED_FEEDBACK = 2;
 
+    /** Nothing. */
+    private static final int DEMAND = 3;
+
     @Override
     public void serialize(EarlyInput input, DataOutputView target) throws IOException {
       target.writeLong(input.timestampMs);
-      if (input.isEvent()) {
-        target.writeByte(EVENT);
-        return;
+      switch (input.kind) {
+        case EVENT -> target.writeByte(EVENT);
+        case DEMAND -> target.writeByte(DEMAND);
+        case FEEDBACK -> serialize(input.feedback, target);
       }
-      QueryFeedback feedback = input.feedback;
+    }
+
+    private static void serialize(QueryFeedback feedback, DataOutputView target)
+        throws IOException {
       target.writeByte(feedback.isPaired() ? PAIRED_FEEDBACK : FEEDBACK);
       target.writeLong(feedback.version().timestampMicros());
       target.writeShort(feedback.version().origin());
@@ -78,23 +94,26 @@ record EarlyInput(long timestampMs, QueryFeedback feedback) {
     public EarlyInput deserialize(DataInputView source) throws IOException {
       long timestamp = source.readLong();
       int kind = source.readByte();
-      if (kind == EVENT) {
-        return ofEvent(timestamp);
-      }
-      if (kind != FEEDBACK && kind != PAIRED_FEEDBACK) {
-        throw new IOException(
-            "early input of kind "
-                + kind
-                + " is of a later build; restore the savepoint with the build that wrote it, or a"
-                + " later one");
-      }
+      return switch (kind) {
+        case EVENT -> ofEvent(timestamp);
+        case DEMAND -> ofDemand(timestamp);
+        case FEEDBACK, PAIRED_FEEDBACK ->
+            ofFeedback(timestamp, feedback(source, kind == PAIRED_FEEDBACK));
+        default ->
+            throw new IOException(
+                "early input of kind "
+                    + kind
+                    + " is of a later build; restore the savepoint with the build that wrote it, or"
+                    + " a later one");
+      };
+    }
+
+    private static QueryFeedback feedback(DataInputView source, boolean paired) throws IOException {
       Version version = new Version(source.readLong(), source.readUnsignedShort());
       double error = source.readDouble();
-      return new EarlyInput(
-          timestamp,
-          kind == PAIRED_FEEDBACK
-              ? new QueryFeedback(version, error, source.readDouble(), source.readDouble())
-              : QueryFeedback.of(version, error));
+      return paired
+          ? new QueryFeedback(version, error, source.readDouble(), source.readDouble())
+          : QueryFeedback.of(version, error);
     }
 
     @Override

@@ -37,8 +37,8 @@ import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
  * most. A fired key's window goes to the feature function, the next operator of the chain.
  *
  * <p>A key is eligible when it has pending data, no computation under way, enough points, and is
- * not backing off from a failure. Choosing it clears its pending data and feedback; feedback counts
- * on the current version only.
+ * not backing off from a failure; on demand, when someone waits to read it, too. Choosing it clears
+ * its pending data and feedback; feedback counts on the current version only.
  *
  * <p>The chain is the credit: {@code collect} returns when the feature function has computed the
  * batch, and the {@link ComputeOutcomes} board tells how it ended. A computation whose outcome is
@@ -120,7 +120,8 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
             settings.window());
     earlyInputs = new ListStateDescriptor<>(EARLY_STATE, new EarlyInput.Serializer());
     flinkTimers = getInternalTimerService(TIMERS, VoidNamespaceSerializer.INSTANCE, this);
-    lottery = settings.policy() instanceof RandomPolicy random ? random : null;
+    lottery =
+        settings.policy() instanceof RandomPolicy random && !settings.onDemand() ? random : null;
     chance = new SplittableRandom(lottery == null ? 0 : lottery.seed() + subtask());
     timers = new RegretTimerService();
     resuming = new RegretTimerService();
@@ -204,7 +205,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     Feedback feedback = element.getValue();
     inputTaken();
     if (feedback.demand()) {
-      metrics.demandsIgnored.inc();
+      takeDemand(feedback);
       return;
     }
     if (feedback.timestampMs() != Feedback.NO_TIMESTAMP && isEarly(feedback.timestampMs())) {
@@ -223,6 +224,23 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     }
   }
 
+  private void takeDemand(Feedback demand) throws Exception {
+    if (!settings.onDemand()) {
+      metrics.demandsIgnored.inc();
+      return;
+    }
+    if (demand.timestampMs() != Feedback.NO_TIMESTAMP && isEarly(demand.timestampMs())) {
+      keepEarly(EarlyInput.ofDemand(demand.timestampMs()));
+      return;
+    }
+    KeyRecord record = records.value();
+    // In order of arrival: a reader's own clock may be off.
+    if (applyDemand(record, now())) {
+      records.update(record);
+      reschedule(demand.key(), record);
+    }
+  }
+
   @Override
   public void processWatermark(Watermark mark) throws Exception {
     if (steps != null) {
@@ -237,7 +255,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     KeyRecord record = records.value();
     List<EarlyInput> inputs = takeEarly(timer.getTimestamp());
     if (record == null) {
-      metrics.feedbackDropped.inc(inputs.size());
+      inputs.forEach(this::countUnknown);
       return;
     }
     if (!inputs.isEmpty()) {
@@ -352,7 +370,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     long eventTime = RawWindow.timestamp(points.get(points.size() - 1));
     record.startComputation(timestamp, eventTime, stillPending, oldestStillPending);
     if (stillPending > 0) {
-      resuming.schedule(key, settings.policy().priority(record), record.lastChosenMs());
+      resuming.schedule(key, priority(record), record.lastChosenMs());
     }
     encoder.add(
         new ComputeContext(key, new Version(timestamp, settings.origin()), eventTime, regret),
@@ -406,11 +424,24 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
   }
 
   private void applyEarly(String key, KeyRecord record, EarlyInput input) {
-    if (input.isEvent()) {
-      record.eventPending(input.timestampMs());
-    } else {
-      applyFeedback(key, record, input.feedback());
+    switch (input.kind()) {
+      case EVENT -> record.eventPending(input.timestampMs());
+      case FEEDBACK -> applyFeedback(key, record, input.feedback());
+      case DEMAND -> applyDemand(record, input.timestampMs());
     }
+  }
+
+  /** Input of a key that never had an event. */
+  private void countUnknown(EarlyInput input) {
+    (input.kind() == EarlyInput.Kind.DEMAND ? metrics.demandsIgnored : metrics.feedbackDropped)
+        .inc();
+  }
+
+  /** Notes that someone waits for the key; of no use when there is nothing newer to compute. */
+  private boolean applyDemand(KeyRecord record, long at) {
+    boolean useful = record != null && record.demand(at);
+    (useful ? metrics.demands : metrics.demandsIgnored).inc();
+    return useful;
   }
 
   /**
@@ -452,15 +483,21 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
         record.pending > 0
             && !record.isInFlight()
             && record.entries >= settings.minPoints()
-            && record.retryAt <= now;
+            && record.retryAt <= now
+            && (!settings.onDemand() || record.isDemanded());
     if (eligible) {
-      timers.schedule(key, settings.policy().priority(record), record.lastChosenMs());
+      timers.schedule(key, priority(record), record.lastChosenMs());
       if (loop != null) {
         loop.wake();
       }
     } else {
       timers.cancel(key);
     }
+  }
+
+  /** On demand, who has waited longest comes first; else it is for the policy to say. */
+  private double priority(KeyRecord record) {
+    return settings.onDemand() ? -(double) record.demandedAt() : settings.policy().priority(record);
   }
 
   // Time.

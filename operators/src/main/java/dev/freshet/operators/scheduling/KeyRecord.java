@@ -42,6 +42,7 @@ public final class KeyRecord {
   long inFlightTimestamp;
   long inFlightAsOf = NO_TIME;
   long inFlightPending;
+  long inFlightDemandedAt = NO_TIME;
 
   // Over the key's life.
   long incorporated;
@@ -50,6 +51,7 @@ public final class KeyRecord {
 
   // Scheduling.
   long lastChosenTimestamp;
+  long demandedAt = NO_TIME;
   int failures;
   long retryAt = NO_TIME;
 
@@ -170,6 +172,16 @@ public final class KeyRecord {
     return lastChosenTimestamp / MICROS_PER_MS;
   }
 
+  /** Whether someone has waited to read the key since its last computation began. */
+  public boolean isDemanded() {
+    return demandedAt != NO_TIME;
+  }
+
+  /** When the first of them began to wait, milliseconds; {@link #NO_TIME} when nobody does. */
+  public long demandedAt() {
+    return demandedAt;
+  }
+
   /** Whether the key has had an event, so that there is something to compute a value from. */
   boolean hasEvents() {
     return pending > 0 || incorporated > 0 || hasValue();
@@ -184,6 +196,20 @@ public final class KeyRecord {
   void eventPending(long timestamp) {
     pending++;
     oldestPending = Math.min(oldestPending, timestamp);
+  }
+
+  /**
+   * Someone waits for a newer value of the key.
+   *
+   * @param at milliseconds
+   * @return whether there can be one: the value, or the computation under way, lacks an event
+   */
+  boolean demand(long at) {
+    if (pending == 0) {
+      return false;
+    }
+    demandedAt = isDemanded() ? Math.min(demandedAt, at) : at;
+    return true;
   }
 
   /**
@@ -229,6 +255,8 @@ public final class KeyRecord {
     inFlightTimestamp = timestamp;
     inFlightAsOf = newAsOf;
     inFlightPending = pending - stillPending;
+    inFlightDemandedAt = demandedAt;
+    demandedAt = NO_TIME;
     incorporated += inFlightPending;
     lastChosenTimestamp = timestamp;
     pending = stillPending;
@@ -272,6 +300,8 @@ public final class KeyRecord {
     pending += inFlightPending;
     incorporated -= inFlightPending;
     oldestPending = Math.min(oldestPending, inFlightAsOf);
+    // Whoever asked for it asked before those who ask now.
+    demandedAt = inFlightDemandedAt == NO_TIME ? demandedAt : inFlightDemandedAt;
     clearInFlight();
     return true;
   }
@@ -293,5 +323,6 @@ public final class KeyRecord {
     inFlightTimestamp = 0;
     inFlightAsOf = NO_TIME;
     inFlightPending = 0;
+    inFlightDemandedAt = NO_TIME;
   }
 }

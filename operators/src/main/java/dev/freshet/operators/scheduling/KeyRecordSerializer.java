@@ -49,6 +49,8 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     target.writeDouble(record.newestErrors);
     target.writeDouble(record.previousErrors);
     target.writeDouble(record.gain);
+    target.writeLong(record.demandedAt);
+    target.writeLong(record.inFlightDemandedAt);
   }
 
   @Override
@@ -103,6 +105,8 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     record.newestErrors = source.readDouble();
     record.previousErrors = source.readDouble();
     record.gain = source.readDouble();
+    record.demandedAt = source.readLong();
+    record.inFlightDemandedAt = source.readLong();
   }
 
   @Override
@@ -137,6 +141,8 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     copy.newestErrors = from.newestErrors;
     copy.previousErrors = from.previousErrors;
     copy.gain = from.gain;
+    copy.demandedAt = from.demandedAt;
+    copy.inFlightDemandedAt = from.inFlightDemandedAt;
     return copy;
   }
 

@@ -16,6 +16,7 @@ final class MaintenanceMetrics {
   final Counter updatesFailed;
   final Counter feedbackUsed;
   final Counter feedbackDropped;
+  final Counter demands;
   final Counter demandsIgnored;
   final Counter eventsDuplicate;
   final Counter eventsTooLate;
@@ -32,6 +33,7 @@ final class MaintenanceMetrics {
     updatesFailed = group.counter(MetricNames.UPDATES_FAILED);
     feedbackUsed = group.counter(MetricNames.FEEDBACK_USED);
     feedbackDropped = group.counter(MetricNames.FEEDBACK_DROPPED);
+    demands = group.counter(MetricNames.DEMANDS);
     demandsIgnored = group.counter(MetricNames.DEMANDS_IGNORED);
     eventsDuplicate = group.counter(MetricNames.EVENTS_DUPLICATE);
     eventsTooLate = group.counter(MetricNames.EVENTS_TOO_LATE);

@@ -13,6 +13,7 @@ import java.io.Serializable;
  * @param window how far the feature looks back
  * @param minPoints points that a window must hold before the function is called, at least 1
  * @param policy which key is next
+ * @param onDemand whether a key is computed only when someone waits to read it
  * @param budget how much is computed, for the whole table
  * @param bundleTargetMs computing time that one batch aims for, milliseconds
  * @param bundleMaxKeys most keys in one batch
@@ -24,6 +25,7 @@ public record MaintenanceSettings(
     WindowExtent window,
     int minPoints,
     SchedulingPolicy policy,
+    boolean onDemand,
     BudgetSettings budget,
     long bundleTargetMs,
     int bundleMaxKeys)
@@ -49,6 +51,7 @@ public record MaintenanceSettings(
         extent(table.window()),
         table.minPoints(),
         policy,
+        table.onDemand() != null,
         budget(table.budget()),
         table.bundleTargetMs(),
         table.bundleMaxKeys());

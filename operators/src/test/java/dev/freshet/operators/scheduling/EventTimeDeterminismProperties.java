@@ -42,11 +42,13 @@ class EventTimeDeterminismProperties {
             windows,
             Arbitraries.integers().between(1, 4),
             Arbitraries.of(0.3, 1.0, 1.29, 4.0, 50.0),
-            Arbitraries.of(0.0, 6.0))
+            Arbitraries.of(0.0, 6.0),
+            Arbitraries.of(false, false, false, true))
         .as(
-            (policy, window, minPoints, updates, initial) ->
-                TestSettings.regretPerStep(1)
-                    .with(policy)
+            (policy, window, minPoints, updates, initial, onDemand) ->
+                (onDemand
+                        ? TestSettings.regretPerStep(1).computedOnDemand()
+                        : TestSettings.regretPerStep(1).with(policy))
                     .with(window)
                     .minPoints(minPoints)
                     .with(

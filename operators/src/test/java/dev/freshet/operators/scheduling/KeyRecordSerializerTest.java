@@ -58,7 +58,9 @@ class KeyRecordSerializerTest {
           + "0000001a" // pairedQueries
           + "403b000000000000" // newestErrors 27.0
           + "403c000000000000" // previousErrors 28.0
-          + "403d000000000000"; // gain 29.0
+          + "403d000000000000" // gain 29.0
+          + "000000000000001e" // demandedAt
+          + "000000000000001f"; // inFlightDemandedAt
 
   private static final String FORMAT_2 = "02" + FORMAT_1.substring(2) + FORMAT_2_FIELDS;
 
@@ -96,7 +98,9 @@ class KeyRecordSerializerTest {
           "pairedQueries",
           "newestErrors",
           "previousErrors",
-          "gain");
+          "gain",
+          "demandedAt",
+          "inFlightDemandedAt");
 
   private static final int BYTES_MAX = 230;
 

@@ -222,6 +222,9 @@ class MaintenanceRestoreTest {
         expectSameChoices(table, backend, seed);
       }
     }
+    for (long seed = 0; seed < 5; seed++) {
+      expectSameChoices(TABLE.computedOnDemand(), backend, seed);
+    }
   }
 
   private static void expectSameChoices(TestSettings table, Backend backend, long seed)

@@ -47,6 +47,11 @@ final class Replay {
     return (request.key().hashCode() + request.eventTimeMs()) % 7 == 0 ? Ending.FAILED : Ending.OK;
   }
 
+  /** Now and then someone waits for a key, whether it has something new or not. */
+  private static Feedback demand(long stepEnd, Random random) {
+    return Feedback.ofDemand("k" + random.nextInt(KEYS), stepEnd - random.nextInt(100));
+  }
+
   /** Delivers in order of event time, a step at a time, and adds feedback on what was chosen. */
   static List<Feedback> record(MaintenanceHarness harness, List<Event> events, Random random)
       throws Exception {
@@ -75,8 +80,11 @@ final class Replay {
       // Queries of which most find a value by now.
       Feedback onMissing =
           new Feedback("k" + random.nextInt(KEYS), Version.NONE, random.nextDouble(), end - 10);
-      posted.add(onMissing);
-      harness.feedback(onMissing);
+      for (Feedback each :
+          List.of(onMissing, demand(end, random), demand(end, random), demand(end, random))) {
+        posted.add(each);
+        harness.feedback(each);
+      }
       harness.watermark(end);
     }
     harness.watermark(Long.MAX_VALUE);

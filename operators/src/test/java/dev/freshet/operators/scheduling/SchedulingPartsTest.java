@@ -104,7 +104,7 @@ class SchedulingPartsTest {
     KeyRecord record = new KeyRecord();
     inputs.stream()
         .sorted(EarlyInput.ORDER)
-        .filter(input -> !input.isEvent())
+        .filter(input -> input.kind() == EarlyInput.Kind.FEEDBACK)
         .forEach(input -> record.feedback(input.feedback(), 0));
     return record.regret() + record.newestErrors() - record.previousErrors();
   }
@@ -114,9 +114,10 @@ class SchedulingPartsTest {
     for (EarlyInput input :
         List.of(
             EarlyInput.ofEvent(-5),
-            new EarlyInput(7, QueryFeedback.of(new Version(Long.MAX_VALUE, 65_535), 1.5)),
-            new EarlyInput(7, QueryFeedback.of(Version.NONE, Double.NaN)),
-            new EarlyInput(7, new QueryFeedback(new Version(1, 2), Double.NaN, 0.5, 3)))) {
+            EarlyInput.ofDemand(9),
+            EarlyInput.ofFeedback(7, QueryFeedback.of(new Version(Long.MAX_VALUE, 65_535), 1.5)),
+            EarlyInput.ofFeedback(7, QueryFeedback.of(Version.NONE, Double.NaN)),
+            EarlyInput.ofFeedback(7, new QueryFeedback(new Version(1, 2), Double.NaN, 0.5, 3)))) {
       DataOutputSerializer out = new DataOutputSerializer(64);
       new EarlyInput.Serializer().serialize(input, out);
       assertThat(earlyInput(out.getCopyOfBuffer())).isEqualTo(input);
@@ -130,16 +131,17 @@ class SchedulingPartsTest {
     assertThat(earlyInput(HexFormat.of().parseHex(time + "01"))).isEqualTo(EarlyInput.ofEvent(7));
     String feedback = time + "00" + "0000000000000005" + "0009" + "3ff8000000000000";
     assertThat(earlyInput(HexFormat.of().parseHex(feedback)))
-        .isEqualTo(new EarlyInput(7, QueryFeedback.of(new Version(5, 9), 1.5)));
+        .isEqualTo(EarlyInput.ofFeedback(7, QueryFeedback.of(new Version(5, 9), 1.5)));
     assertThatThrownBy(() -> earlyInput(HexFormat.of().parseHex(time + "09")))
         .hasMessageContaining("kind 9");
   }
 
   @Example
-  void eventsOfAStepCountBeforeItsFeedback() {
+  void eventsOfAStepCountBeforeItsFeedbackAndDemands() {
     EarlyInput event = EarlyInput.ofEvent(9);
-    EarlyInput feedback = new EarlyInput(5, QueryFeedback.of(Version.NONE, 1));
+    EarlyInput feedback = EarlyInput.ofFeedback(5, QueryFeedback.of(Version.NONE, 1));
     assertThat(EarlyInput.ORDER.compare(event, feedback)).isNegative();
+    assertThat(EarlyInput.ORDER.compare(event, EarlyInput.ofDemand(5))).isNegative();
     assertThat(EarlyInput.ORDER.compare(event, EarlyInput.ofEvent(8))).isPositive();
     assertThat(EarlyInput.ORDER.compare(event, EarlyInput.ofEvent(9))).isZero();
   }

@@ -9,6 +9,7 @@ record TestSettings(
     WindowExtent window,
     int minPoints,
     SchedulingPolicy policy,
+    boolean onDemand,
     BudgetSettings budget,
     long bundleTargetMs,
     int bundleMaxKeys) {
@@ -24,6 +25,7 @@ record TestSettings(
         WindowExtent.ofPoints(4),
         1,
         regret(DEFAULT_REGRET, MAX_REGRET),
+        false,
         perStep(updates),
         50,
         16);
@@ -47,30 +49,37 @@ record TestSettings(
 
   TestSettings with(ValueKind newKind) {
     return new TestSettings(
-        newKind, window, minPoints, policy, budget, bundleTargetMs, bundleMaxKeys);
+        newKind, window, minPoints, policy, onDemand, budget, bundleTargetMs, bundleMaxKeys);
   }
 
   TestSettings with(WindowExtent newWindow) {
     return new TestSettings(
-        kind, newWindow, minPoints, policy, budget, bundleTargetMs, bundleMaxKeys);
+        kind, newWindow, minPoints, policy, onDemand, budget, bundleTargetMs, bundleMaxKeys);
   }
 
   TestSettings with(SchedulingPolicy newPolicy) {
     return new TestSettings(
-        kind, window, minPoints, newPolicy, budget, bundleTargetMs, bundleMaxKeys);
+        kind, window, minPoints, newPolicy, onDemand, budget, bundleTargetMs, bundleMaxKeys);
   }
 
   TestSettings with(BudgetSettings newBudget) {
     return new TestSettings(
-        kind, window, minPoints, policy, newBudget, bundleTargetMs, bundleMaxKeys);
+        kind, window, minPoints, policy, onDemand, newBudget, bundleTargetMs, bundleMaxKeys);
+  }
+
+  TestSettings computedOnDemand() {
+    return new TestSettings(
+        kind, window, minPoints, policy, true, budget, bundleTargetMs, bundleMaxKeys);
   }
 
   TestSettings minPoints(int points) {
-    return new TestSettings(kind, window, points, policy, budget, bundleTargetMs, bundleMaxKeys);
+    return new TestSettings(
+        kind, window, points, policy, onDemand, budget, bundleTargetMs, bundleMaxKeys);
   }
 
   TestSettings bundleMaxKeys(int keys) {
-    return new TestSettings(kind, window, minPoints, policy, budget, bundleTargetMs, keys);
+    return new TestSettings(
+        kind, window, minPoints, policy, onDemand, budget, bundleTargetMs, keys);
   }
 
   MaintenanceSettings build() {
@@ -81,6 +90,7 @@ record TestSettings(
         window,
         minPoints,
         policy,
+        onDemand,
         budget,
         bundleTargetMs,
         bundleMaxKeys);
