@@ -16,6 +16,10 @@ from freshet.errors import FreshetError
 COMMANDS = ("demo", "up", "down", "status", "submit", "get", "feedback", "replay", "evaluate")
 """Modules of this package that hold a command, in the order of the help."""
 
+# Before numpy is loaded: its products here are small, and threads that wait for each other make
+# them slower, by orders of magnitude on a busy machine.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 _INTERNAL_ERROR_CODE = 70  # EX_SOFTWARE
 
 

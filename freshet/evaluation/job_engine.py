@@ -26,7 +26,7 @@ from freshet.choosing import VersionChooser
 from freshet.client import Client
 from freshet.config import Config
 from freshet.errors import JobError
-from freshet.evaluation.record import ArmRecord, rounds, serve, served_event_times
+from freshet.evaluation.record import ArmRecord, serve, served_event_times
 from freshet.evaluation.variants import NONE, UNLIMITED, Arm
 from freshet.evaluation.workload import (
     Features,
@@ -269,7 +269,7 @@ class _Replay:
         self._record_of[table].answered(step, errors, served_event_times(step, versions, choice))
         present = np.stack([features.present for features in versions])
         scored = np.where(present[:, step.keys], np.stack(every), np.nan)
-        for part in rounds(step.keys):
+        for part in step.rounds:
             matrix = np.full((len(versions), len(self._workload.keys)), np.nan)
             matrix[:, step.keys[part]] = scored[:, part]
             self._chooser.observe(kept, matrix)

@@ -101,23 +101,3 @@ def served_event_times(step: Step, kept: list[Features], choice: Ints) -> Ints:
     times = np.choose(choice, [features.event_times for features in kept])
     chosen: Ints = times[step.keys]
     return chosen
-
-
-def rounds(keys: Ints) -> list[Ints]:
-    """Splits queries so that each key has at most one in each part, in order.
-
-    Args:
-        keys: key of each query [q], in order of time.
-
-    Returns:
-        Indexes into the queries; the first part has every key's first query, and so on.
-    """
-    order = np.argsort(keys, kind="stable")
-    sorted_keys = keys[order]
-    starts = np.flatnonzero(np.concatenate([[True], np.diff(sorted_keys) != 0]))
-    number = np.arange(len(keys)) - np.repeat(
-        starts, np.diff(np.concatenate([starts, [len(keys)]]))
-    )
-    ordinal = np.empty(len(keys), np.int64)
-    ordinal[order] = number
-    return [np.flatnonzero(ordinal == i) for i in range(int(number.max(initial=-1)) + 1)]

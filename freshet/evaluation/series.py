@@ -246,8 +246,9 @@ class SeriesWorkload(Workload):
             keys = step.keys[served]
             ahead = (step.times_ms[served] - features.event_times[keys]) // self._reading_ms
             phase = 1 + (ahead - 1) % self._period
-            values = features.values.astype(np.float64)
-            forecast[served] = values[keys, 0] + values[keys, phase]
+            # In double precision; summing two single-precision numbers would round once more.
+            trend = features.values[keys, 0].astype(np.float64)
+            forecast[served] = trend + features.values[keys, phase]
         errors: Floats = np.abs(forecast - actual) / self._scale[step.keys]
         # Before its first reading a key has no default either: it is as good as naive.
         return np.where(np.isnan(errors), 1.0, errors)

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from freshet.evaluation.record import ArmRecord, rounds, serve, served_event_times
+from freshet.evaluation.record import ArmRecord, serve, served_event_times
 from freshet.evaluation.variants import NONE, UNLIMITED, Arm
 from freshet.evaluation.workload import (
     Features,
@@ -44,6 +44,9 @@ DEFAULT_REGRET = 1e-6
 
 CHOICE_DECAY = 0.7
 """Weight of a kept version's past errors at each further query, as ``VersionChooser``'s."""
+
+RECENT_WEIGHT = 0.2
+"""Weight of the newest error in the moving average of errors."""
 
 _MASK = (1 << 64) - 1
 
@@ -72,6 +75,10 @@ class KeyState:
     """Step in which the key was last chosen, -2 for never."""
 
     updates: Ints
+    recent_error: Floats
+    """Moving average of the errors since the last update: the mean of the first few, then one in
+    which the newest weighs RECENT_WEIGHT."""
+
     first_error: Floats
     """Sum of the errors in the first step with feedback after the update."""
 
@@ -99,6 +106,13 @@ def _with_missing(regret: Floats, keys: KeyState, moment: _Moment) -> Floats:
 
 def _regret_proportional(keys: KeyState, moment: _Moment) -> Floats:
     return _with_missing(keys.regret + DEFAULT_REGRET * keys.pending, keys, moment)
+
+
+def _rising_regret(keys: KeyState, moment: _Moment) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rise = np.sqrt(keys.recent_error * keys.queries / keys.regret)
+    regret = keys.regret + DEFAULT_REGRET * keys.pending
+    return _with_missing(regret * np.where(keys.regret > 0, rise, 1.0), keys, moment)
 
 
 def _regret_over_baseline(keys: KeyState, moment: _Moment) -> Floats:
@@ -148,6 +162,7 @@ def _mix(codes: Hashes) -> Hashes:
 
 _PRIORITIES: dict[str, Priority] = {
     "regret-proportional": _regret_proportional,
+    "rising-regret": _rising_regret,
     "regret-over-baseline": _regret_over_baseline,
     "query-proportional": lambda keys, moment: _with_missing(keys.queries, keys, moment),
     "round-robin": lambda keys, _: -keys.chosen.astype(np.float64),
@@ -184,7 +199,7 @@ class _Tallies:
 
     def observe(self, step: Step, errors: Floats) -> None:
         """Takes in the errors of every version [v, q], query by query."""
-        for part in rounds(step.keys):
+        for part in step.rounds:
             keys = step.keys[part]
             self.values[:, keys] = CHOICE_DECAY * self.values[:, keys] + errors[:, part]
 
@@ -278,6 +293,7 @@ class Simulation:
             computed=np.where(first, arrived, 0),
             chosen=np.where(first, -1, -2),
             updates=first.astype(np.int64),
+            recent_error=np.zeros(count),
             first_error=np.zeros(count),
             first_queries=np.zeros(count),
         )
@@ -315,8 +331,12 @@ class Simulation:
     def _feed_back(self, state: _ArmState, step: Step, errors: Floats) -> None:
         keys = state.keys
         first = keys.first_queries == 0
-        np.add.at(keys.regret, step.keys, errors)
-        np.add.at(keys.queries, step.keys, 1.0)
+        for part in step.rounds:
+            asked, newest = step.keys[part], errors[part]
+            keys.regret[asked] += newest
+            keys.queries[asked] += 1
+            weight = np.maximum(RECENT_WEIGHT, 1 / keys.queries[asked])
+            keys.recent_error[asked] += weight * (newest - keys.recent_error[asked])
         keys.first_error = np.where(first, keys.regret, keys.first_error)
         keys.first_queries = np.where(first, keys.queries, keys.first_queries)
 
@@ -344,6 +364,7 @@ class Simulation:
             keys.pending[key] = 0
             keys.regret[key] = keys.queries[key] = 0.0
             keys.first_error[key] = keys.first_queries[key] = 0.0
+            keys.recent_error[key] = 0.0
             keys.chosen[key] = step.index
             keys.updates[key] += 1
             state.record.key_updates[key] += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,11 @@ class Step:
     def __len__(self) -> int:
         """Number of queries."""
         return len(self.keys)
+
+    @cached_property
+    def rounds(self) -> list[Ints]:
+        """The queries in parts, in each of which a key has at most one; see :func:`rounds`."""
+        return rounds(self.keys)
 
 
 class Workload(ABC):
@@ -131,3 +137,23 @@ def computed_by_warm_up(workload: Workload) -> npt.NDArray[np.bool_]:
     """Whether each key has a value after the warm-up [k]."""
     end_ms = workload.warm_up_end_ms()
     return np.array([workload.window(key, end_ms) is not None for key in range(len(workload.keys))])
+
+
+def rounds(keys: Ints) -> list[Ints]:
+    """Splits queries so that each key has at most one in each part, in order.
+
+    Args:
+        keys: key of each query [q], in order of time.
+
+    Returns:
+        Indexes into the queries; the first part has every key's first query, and so on.
+    """
+    order = np.argsort(keys, kind="stable")
+    sorted_keys = keys[order]
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(sorted_keys) != 0]))
+    number = np.arange(len(keys)) - np.repeat(
+        starts, np.diff(np.concatenate([starts, [len(keys)]]))
+    )
+    ordinal = np.empty(len(keys), np.int64)
+    ordinal[order] = number
+    return [np.flatnonzero(ordinal == i) for i in range(int(number.max(initial=-1)) + 1)]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.evaluation.record import rounds
+from freshet.evaluation.workload import rounds
 
 
 @given(st.lists(st.integers(0, 5), max_size=40))
