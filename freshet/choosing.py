@@ -77,7 +77,7 @@ class VersionChooser:
     Args:
         decay: weight of a version's past errors at each further query, 0 to 1.
         max_keys: most keys of a table that are remembered; those that were not seen for longest are
-            forgotten, and served by their newest version then. A key takes about 0.3 KB.
+            forgotten, and served by their newest version then. A key takes about 0.25 KB.
 
     Raises:
         ValueError: an argument is out of range.
