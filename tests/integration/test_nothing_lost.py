@@ -216,7 +216,7 @@ def assert_nothing_lost(job: Job, workload: Workload, watcher: VersionWatcher) -
     told = {seen(change) for change in changes}
     expected = {predicted(choice) for choice in workload.model.choices}
     assert told - expected == set(), "change events of updates that the model does not make"
-    # A write that the store did not acknowledge before a newer one of its key came is not made.
+    # A write that is repeated after a failure and finds a newer version has no change event.
     newest: dict[str, Version] = {}
     for update in told:
         newest[update.key] = max(update.version, newest.get(update.key, update.version))

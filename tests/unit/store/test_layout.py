@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from freshet.store import layout
 from freshet.store.layout import LayoutError, StoredValue
+from freshet.table.definition import MAX_KEEP_VERSIONS
 from freshet.values import Encoding, ValueEncodingError, decode_payload, encode_payload
 from freshet.version import Version
 
@@ -55,6 +56,27 @@ def test_numpy_reads_the_same_header() -> None:
     value = layout.pack_tombstone(Version(5, 6), event_time=7, computed_at=8)
     (record,) = np.frombuffer(value, layout.HEADER_DTYPE)
     assert record.tolist() == layout.HEADER.unpack(value) == (1, 1, 6, 5, 7, 8)
+
+
+def test_a_table_keeps_as_many_versions_as_the_layout_allows() -> None:
+    assert layout.KEPT_VERSIONS_MAX == MAX_KEEP_VERSIONS
+
+
+@given(STORED, st.lists(STORED, max_size=8))
+def test_versions_are_nested(newest: StoredValue, older: list[StoredValue]) -> None:
+    data = layout.pack(newest, *older)
+    for which, expected in enumerate([newest, *older]):
+        part = layout.kept_part(data, which)
+        assert part is not None
+        assert layout.unpack(part) == expected
+    assert layout.kept_part(data, len(older) + 1) is None
+    assert layout.kept_part(None, which) is None
+    if older:
+        page = PAGE.read_text(encoding="utf-8")
+        assert "at *size − 4 − length*" in page
+        (length,) = struct.unpack("<I", data[-4:])
+        header = 28
+        assert data[header : len(data) - 4 - length] == newest.payload
 
 
 def test_key_names() -> None:

@@ -111,7 +111,7 @@ public final class WriterThroughput {
         StoreWrite write = StoreWrite.of(change(i), deployment.redis());
         inFlight.add(commands.set(write.key(), write.value()));
         if (inFlight.size()
-            == WriteBuffer.BATCH_WRITES_MAX * OnlineStoreWriter.BATCHES_IN_FLIGHT_MAX) {
+            == WriteBuffer.BATCH_WRITES_MAX * BatchSender.BATCHES_IN_FLIGHT_MAX) {
           connection.flushCommands();
           await(inFlight);
         }

@@ -67,7 +67,10 @@ public final class MetricNames {
   /** Counter: values that were in the store already, with the same version. */
   public static final String WRITES_DUPLICATE = "writesDuplicate";
 
-  /** Counter: values older than what the store had. */
+  /** Counter: values older than the store's newest, which it keeps beside that. */
+  public static final String WRITES_KEPT_AS_OLDER = "writesKeptAsOlder";
+
+  /** Counter: values older than all that the store keeps. */
   public static final String WRITES_STALE = "writesStale";
 
   /** Counter: batches sent again after a failure. */

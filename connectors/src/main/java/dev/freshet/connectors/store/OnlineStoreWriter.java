@@ -10,15 +10,8 @@ import dev.freshet.schemas.Progress;
 import dev.freshet.schemas.Stage;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Optional;
-import java.util.Set;
-import java.util.concurrent.Executors;
-import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.ScheduledExecutorService;
-import java.util.concurrent.TimeUnit;
+import org.apache.flink.api.common.TaskInfo;
 import org.apache.flink.api.common.operators.MailboxExecutor;
 import org.apache.flink.api.common.serialization.SerializerConfigImpl;
 import org.apache.flink.api.common.state.ListState;
@@ -34,8 +27,6 @@ import org.apache.flink.streaming.api.watermark.Watermark;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 import org.apache.flink.streaming.runtime.watermarkstatus.WatermarkStatus;
 import org.apache.flink.util.OutputTag;
-import org.apache.flink.util.concurrent.ExecutorThreadFactory;
-import org.apache.flink.util.function.ThrowingRunnable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -47,18 +38,19 @@ import org.slf4j.LoggerFactory;
  *
  * <ul>
  *   <li>Writes are sent in batches of up to {@link WriteBuffer#BATCH_WRITES_MAX} or after {@link
- *       #LINGER_MS}, several at a time. A batch that fails is sent again, with growing waits, for
- *       as long as it takes; input stops meanwhile once {@link #BATCHES_IN_FLIGHT_MAX} batches
- *       wait. A failure that does not pass, such as a wrong password, fails the job.
+ *       #LINGER_MS}, several at a time, and again for as long as it takes ({@link BatchSender}).
+ *       Input stops once {@link BatchSender#BATCHES_IN_FLIGHT_MAX} batches wait for an answer.
  *   <li>A write that found its own version in the store is acknowledged like any other: an earlier
- *       attempt made it. One that found a newer version is counted and emits nothing.
+ *       attempt made it. One that found a newer version is counted and emits nothing, also where
+ *       the table keeps it as an older version: the last change of a key in the log must be its
+ *       newest, which is what compaction leaves for a restore.
  *   <li>A checkpoint does not wait for Redis: writes without an acknowledgement are in its state
  *       and are made again after a restore. A change that is emitted after the barrier belongs to
  *       the next checkpoint; if that fails, its write is in the restored state and emits it again.
  *   <li>A watermark is forwarded when all writes before it are acknowledged, and then reported as
  *       progress: whoever sees the progress finds those writes in the store.
  *   <li>A server with another run id than before may have lost data. Then the log of changes is
- *       written back ({@link StoreRestorer}); no progress is reported until that is done, nor while
+ *       written back ({@link StoreRecovery}); no progress is reported until that is done, nor while
  *       a server is away. It covers a loss that comes with a restart of Redis, not a {@code
  *       FLUSHALL}.
  * </ul>
@@ -86,12 +78,6 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
   /** A lone write waits this long for company. */
   static final long LINGER_MS = 5;
 
-  /** Enough to keep Redis busy over a round trip. */
-  static final int BATCHES_IN_FLIGHT_MAX = 4;
-
-  /** How long changes may be on their way to Kafka where no checkpoint tells. */
-  static final long RESTORE_SETTLE_MS = 10_000;
-
   private final TableConfig table;
   private final DeploymentConfig deployment;
   private final String definition;
@@ -102,24 +88,19 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
   private transient ListState<String> identityState;
   private transient ListState<Long> writesState;
 
-  private transient RedisStore store;
-  private transient ScheduledExecutorService waiting;
-  private transient WriterMetrics metrics;
   private transient WriteBuffer buffer;
-  private transient Set<WriteBatch> inFlight;
   private transient WatermarkHold hold;
   private transient StoreIdentity identity;
-  private transient StoreRestorer restorer;
-  private transient SettledCheckpoint settledCheckpoint;
+  private transient TaskMail mail;
+  private transient WriterMetrics metrics;
+  private transient StoreRecovery recovery;
+  private transient BatchSender sender;
 
   /** Writes acknowledged since the job's first start, for progress records. */
   private transient long writesAcknowledged;
 
   private transient long reportedWatermarkMs;
   private transient boolean lingerTimerSet;
-  private transient boolean lingered;
-  private transient boolean connecting;
-  private transient boolean checkpointing;
 
   OnlineStoreWriter(
       StreamOperatorParameters<FeatureChange> parameters,
@@ -141,7 +122,6 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
   public void initializeState(StateInitializationContext context) throws Exception {
     super.initializeState(context);
     buffer = new WriteBuffer();
-    inFlight = new LinkedHashSet<>();
     hold = new WatermarkHold();
     reportedWatermarkMs = Long.MIN_VALUE;
     pendingState =
@@ -173,32 +153,32 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
   public void open() throws Exception {
     super.open();
     metrics = new WriterMetrics(getMetricGroup(), table.table());
-    checkpointing =
-        CheckpointingOptions.isCheckpointingEnabled(
-            getContainingTask().getEnvironment().getJobConfiguration());
-    waiting =
-        Executors.newSingleThreadScheduledExecutor(
-            new ExecutorThreadFactory("freshet-store-waits-" + table.table()));
-    store = new RedisStore(deployment.redis(), new ServerEvents());
-    if (identity.isRestorePending()) {
-      startRestoring("a restore was under way when the job stopped");
-    }
-    connect(0);
-    lingered = true;
-    send();
+    mail = new TaskMail(mailbox, "freshet-store-waits-" + table.table());
+    TaskInfo task = getRuntimeContext().getTaskInfo();
+    recovery =
+        new StoreRecovery(
+            table,
+            deployment,
+            changeLogs,
+            new StoreRecovery.Reader(
+                task.getIndexOfThisSubtask(), task.getNumberOfParallelSubtasks()),
+            CheckpointingOptions.isCheckpointingEnabled(
+                getContainingTask().getEnvironment().getJobConfiguration()),
+            identity,
+            mail,
+            metrics,
+            new StoreEvents());
+    sender = new BatchSender(buffer, recovery.store(), mail, metrics, new Answers());
+    recovery.start();
+    sender.sendAll();
   }
 
   @Override
   public void finish() throws Exception {
-    if (settledCheckpoint != null) {
-      // No checkpoint completes while the task finishes; what is under way arrives by time.
-      StoreRestorer current = restorer;
-      waiting.schedule(current::settle, RESTORE_SETTLE_MS, TimeUnit.MILLISECONDS);
-    }
-    while (!buffer.isEmpty() || !inFlight.isEmpty() || !mayRelease()) {
-      lingered = true;
-      send();
-      mailbox.yield();
+    recovery.finish();
+    while (!sender.isIdle() || !recovery.isComplete()) {
+      sender.sendAll();
+      mail.runNext();
     }
     release();
     super.finish();
@@ -206,14 +186,11 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
 
   @Override
   public void close() throws Exception {
-    if (restorer != null) {
-      restorer.stop();
+    if (mail != null) {
+      mail.close();
     }
-    if (waiting != null) {
-      waiting.shutdownNow();
-    }
-    if (store != null) {
-      store.close();
+    if (recovery != null) {
+      recovery.close();
     }
     super.close();
   }
@@ -226,17 +203,12 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
     pendingState.update(pendingWrites());
     identityState.update(List.of(identity.toState()));
     writesState.update(List.of(writesAcknowledged));
-    if (settledCheckpoint != null) {
-      settledCheckpoint.started(context.getCheckpointId());
-    }
+    recovery.checkpointStarted(context.getCheckpointId());
   }
 
   /** Changes whose writes are not acknowledged. */
   List<FeatureChange> pendingWrites() {
-    List<FeatureChange> pending = new ArrayList<>();
-    inFlight.forEach(batch -> batch.writes().forEach(write -> pending.add(write.change())));
-    buffer.waiting().forEach(write -> pending.add(write.change()));
-    return pending;
+    return sender.pending();
   }
 
   WriterMetrics metrics() {
@@ -246,10 +218,7 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
   @Override
   public void notifyCheckpointComplete(long checkpointId) throws Exception {
     super.notifyCheckpointComplete(checkpointId);
-    if (settledCheckpoint != null && settledCheckpoint.completed(checkpointId)) {
-      settledCheckpoint = null;
-      restorer.settle();
-    }
+    recovery.checkpointCompleted(checkpointId);
   }
 
   // Input.
@@ -269,9 +238,9 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
       return;
     }
     buffer.add(pending(change));
-    send();
-    while (buffer.isFull() && inFlight.size() >= BATCHES_IN_FLIGHT_MAX) {
-      mailbox.yield();
+    sender.send();
+    while (sender.isFull()) {
+      mail.runNext();
     }
     if (!buffer.isEmpty() && !lingerTimerSet) {
       lingerTimerSet = true;
@@ -288,15 +257,13 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
 
   private void onLingered() {
     lingerTimerSet = false;
-    lingered = true;
-    send();
+    sender.sendAll();
   }
 
   @Override
   public void processWatermark(Watermark watermark) {
     // Whoever waits for the progress should not wait for the linger time too.
-    lingered = true;
-    send();
+    sender.sendAll();
     hold.hold(watermark);
     release();
   }
@@ -309,45 +276,17 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
 
   // Writing.
 
-  /** Sends what is due: full batches, and after the linger time all that waits. */
-  private void send() {
-    while (!buffer.isEmpty()
-        && inFlight.size() < BATCHES_IN_FLIGHT_MAX
-        && (lingered || buffer.isFull())) {
-      WriteBatch batch = buffer.next();
-      inFlight.add(batch);
-      attempt(batch);
+  /** Takes the store's answers. */
+  private final class Answers implements BatchSender.Listener {
+    @Override
+    public void settled(PendingWrite write, int code) {
+      settle(write, code);
     }
-    if (buffer.isEmpty()) {
-      lingered = false;
-    }
-  }
 
-  private void attempt(WriteBatch batch) {
-    store
-        .write(batch.sent(System.nanoTime()))
-        .thenAccept(outcome -> mail("take the store's answer", () -> onAnswer(batch, outcome)));
-  }
-
-  private void onAnswer(WriteBatch batch, WriteOutcome outcome) {
-    metrics.storeLatencyMicros.update(
-        TimeUnit.NANOSECONDS.toMicros(System.nanoTime() - batch.sentNanos()));
-    List<PendingWrite> unanswered = new ArrayList<>();
-    List<PendingWrite> sent = batch.writes();
-    for (int i = 0; i < sent.size(); i++) {
-      if (outcome.codes()[i] == WriteCode.UNANSWERED) {
-        unanswered.add(sent.get(i));
-      } else {
-        settle(sent.get(i), outcome.codes()[i]);
-      }
+    @Override
+    public void answered() {
+      release();
     }
-    if (unanswered.isEmpty()) {
-      inFlight.remove(batch);
-      send();
-    } else {
-      retry(batch, unanswered, outcome.failure());
-    }
-    release();
   }
 
   private void settle(PendingWrite pending, int code) {
@@ -362,6 +301,7 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
         metrics.writesDuplicate.inc();
         emit(change);
       }
+      case WriteCode.KEPT_AS_OLDER -> metrics.writesKeptAsOlder.inc();
       case WriteCode.STALE -> metrics.writesStale.inc();
       case WriteCode.FOREIGN ->
           emitDeadLetter(
@@ -374,29 +314,6 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
       default -> throw new IllegalStateException("the script answered " + code);
     }
     WatermarkHold.settle(pending.segment());
-  }
-
-  private void retry(WriteBatch batch, List<PendingWrite> unanswered, Throwable failure) {
-    failIfFatal(failure);
-    int failures = batch.failed(unanswered);
-    metrics.storeRetries.inc();
-    if (Integer.bitCount(failures) == 1) {
-      LOG.warn(
-          "{} writes of table {} got no answer from {}, attempt {}",
-          unanswered.size(),
-          table.table(),
-          store.address(),
-          failures,
-          failure);
-    }
-    later(Backoff.delayMs(failures), "write a batch again", () -> attempt(batch));
-  }
-
-  private void failIfFatal(Throwable failure) {
-    Optional<StoreException> fatal = StoreFailures.fatal(store.address(), failure);
-    if (fatal.isPresent()) {
-      throw fatal.get();
-    }
   }
 
   // Output.
@@ -431,13 +348,8 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
                 .build()));
   }
 
-  /** Whether the store has all that was acknowledged, as far as is known. */
-  private boolean mayRelease() {
-    return !identity.isRestorePending() && store.isConnected();
-  }
-
   private void release() {
-    if (mayRelease()) {
+    if (recovery.isComplete()) {
       hold.release(this::releaseWatermark, this::releaseStatus);
     }
   }
@@ -476,31 +388,24 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
 
   // Servers.
 
-  /** Sends what happens to connections to the task's thread. */
-  private final class ServerEvents implements StoreListener {
+  /** Hears of the store's servers. */
+  private final class StoreEvents implements StoreRecovery.Listener {
     @Override
-    public void connected(Set<String> runIds) {
-      mail("identify the store's servers", () -> onConnected(runIds));
+    public void connected() {
+      register();
     }
 
     @Override
-    public void disconnected() {
-      mail("connect to the store again", () -> connect(0));
+    public void changed() {
+      release();
     }
-  }
-
-  private void onConnected(Set<String> runIds) {
-    if (identity.connected(runIds)) {
-      startRestoring("a server of the store is new or restarted: " + runIds);
-    }
-    register();
-    release();
   }
 
   /** Makes the table known to clients, also of a store that came back without it. */
   private void register() {
     String registry = deployment.redis().prefix() + REGISTRY;
-    store
+    recovery
+        .store()
         .setField(utf8(registry), utf8(table.table()), utf8(definition))
         .whenComplete(
             (done, failure) -> {
@@ -512,102 +417,5 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
 
   private static byte[] utf8(String text) {
     return text.getBytes(StandardCharsets.UTF_8);
-  }
-
-  /** Keeps trying until every server is connected, so that a loss is noticed without writes. */
-  private void connect(int failures) {
-    if (failures == 0 && connecting) {
-      return;
-    }
-    connecting = true;
-    store
-        .connect()
-        .whenComplete(
-            (done, failure) -> mail("see the store's servers", () -> onConnect(failures, failure)));
-  }
-
-  private void onConnect(int failures, Throwable failure) {
-    if (failure == null) {
-      connecting = false;
-      release();
-      return;
-    }
-    failIfFatal(failure);
-    later(Backoff.delayMs(failures + 1), "connect to the store again", () -> connect(failures + 1));
-  }
-
-  private void startRestoring(String reason) {
-    LOG.warn(
-        "Restoring table {} to {} from topic {}: {}",
-        table.table(),
-        store.address(),
-        table.changesTopic(),
-        reason);
-    if (restorer != null) {
-      restorer.stop();
-    }
-    settledCheckpoint = checkpointing ? new SettledCheckpoint() : null;
-    int subtask = getRuntimeContext().getTaskInfo().getIndexOfThisSubtask();
-    int parallelism = getRuntimeContext().getTaskInfo().getNumberOfParallelSubtasks();
-    restorer =
-        new StoreRestorer(
-            changeLogs.open(table, deployment, subtask, parallelism),
-            store,
-            deployment.redis(),
-            checkpointing ? Long.MAX_VALUE : RESTORE_SETTLE_MS,
-            new RestoreEvents());
-    restorer.start("freshet-restore-" + table.table() + "-" + subtask);
-  }
-
-  /** Sends what a restorer tells to the task's thread. */
-  private final class RestoreEvents implements StoreRestorer.Listener {
-    @Override
-    public void written(long values) {
-      mail("count restored values", () -> metrics.writesRestored.inc(values));
-    }
-
-    @Override
-    public void restored(StoreRestorer source) {
-      mail("release what waited for the restore", () -> onRestored(source));
-    }
-
-    @Override
-    public void failed(Throwable failure) {
-      mail(
-          "fail the job",
-          () -> {
-            throw new IllegalStateException(
-                "table " + table.table() + " cannot be restored to " + store.address(), failure);
-          });
-    }
-  }
-
-  private void onRestored(StoreRestorer source) {
-    if (source != restorer) {
-      // Another loss has started another restore since.
-      return;
-    }
-    LOG.info("Table {} is restored to {}", table.table(), store.address());
-    restorer = null;
-    identity.restored();
-    release();
-  }
-
-  // The task's thread.
-
-  private void mail(String what, ThrowingRunnable<Exception> action) {
-    try {
-      mailbox.execute(action, what);
-    } catch (RejectedExecutionException e) {
-      LOG.debug("The task ended before it could {}", what, e);
-    }
-  }
-
-  private void later(long delayMs, String what, ThrowingRunnable<Exception> action) {
-    try {
-      waiting.schedule(() -> mail(what, action), delayMs, TimeUnit.MILLISECONDS);
-    } catch (RejectedExecutionException e) {
-      LOG.debug("The task ended before it could {}", what, e);
-    }
   }
 }

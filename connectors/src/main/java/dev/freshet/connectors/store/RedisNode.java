@@ -83,13 +83,13 @@ final class RedisNode implements AutoCloseable {
    *
    * @param asking whether the keys' slot is on its way to this server
    */
-  CompletableFuture<List<Long>> write(byte[][] keys, byte[][] values, boolean asking) {
-    return call(commands -> evaluate(commands, true, keys, values, asking))
+  CompletableFuture<List<Long>> write(byte[][] keys, byte[][] arguments, boolean asking) {
+    return call(commands -> evaluate(commands, true, keys, arguments, asking))
         .exceptionallyCompose(
             failure ->
                 ExceptionUtils.findThrowable(failure, RedisNoScriptException.class).isPresent()
                     // The server restarted or evicted the script: EVAL brings it back.
-                    ? call(commands -> evaluate(commands, false, keys, values, asking))
+                    ? call(commands -> evaluate(commands, false, keys, arguments, asking))
                     : CompletableFuture.failedFuture(failure));
   }
 
@@ -103,15 +103,17 @@ final class RedisNode implements AutoCloseable {
       RedisAsyncCommands<byte[], byte[]> commands,
       boolean byDigest,
       byte[][] keys,
-      byte[][] values,
+      byte[][] arguments,
       boolean asking) {
     if (asking) {
       // The lock keeps the next command on this connection ours, which is the one ASKING is for.
       var ignored = commands.asking();
     }
     return (byDigest
-            ? commands.<List<Long>>evalsha(WriteScript.DIGEST, ScriptOutputType.MULTI, keys, values)
-            : commands.<List<Long>>eval(WriteScript.SOURCE, ScriptOutputType.MULTI, keys, values))
+            ? commands.<List<Long>>evalsha(
+                WriteScript.DIGEST, ScriptOutputType.MULTI, keys, arguments)
+            : commands.<List<Long>>eval(
+                WriteScript.SOURCE, ScriptOutputType.MULTI, keys, arguments))
         .toCompletableFuture();
   }
 

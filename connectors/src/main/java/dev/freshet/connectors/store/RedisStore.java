@@ -1,5 +1,7 @@
 package dev.freshet.connectors.store;
 
+import static java.nio.charset.StandardCharsets.US_ASCII;
+
 import dev.freshet.connectors.format.DeploymentConfig;
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.ClientOptions.DisconnectedBehavior;
@@ -47,6 +49,7 @@ final class RedisStore implements AutoCloseable {
   private static final int THREADS = 2;
 
   private final boolean cluster;
+  private final int keepVersions;
   private final List<RedisURI> seeds;
   private final StoreListener listener;
   private final ClientResources resources;
@@ -61,8 +64,12 @@ final class RedisStore implements AutoCloseable {
 
   private volatile boolean contacted;
 
-  RedisStore(DeploymentConfig.Redis config, StoreListener listener) {
+  /**
+   * @param keepVersions how many versions of a key the store keeps
+   */
+  RedisStore(DeploymentConfig.Redis config, int keepVersions, StoreListener listener) {
     this.cluster = config.cluster();
+    this.keepVersions = keepVersions;
     this.listener = listener;
     this.seeds = Arrays.stream(config.url().split(",")).map(RedisURI::create).toList();
     this.resources =
@@ -190,17 +197,21 @@ final class RedisStore implements AutoCloseable {
   }
 
   /** Writes the part of a batch at these indices and fills in their codes. */
-  private static CompletableFuture<Void> writePart(
+  private CompletableFuture<Void> writePart(
       RedisNode node, List<StoreWrite> batch, int[] part, int[] codes, boolean asking) {
     byte[][] keys = new byte[part.length][];
-    byte[][] values = new byte[2 * part.length][];
+    boolean several = keepVersions > 1;
+    byte[][] arguments = new byte[2 * part.length + (several ? 1 : 0)][];
     for (int i = 0; i < part.length; i++) {
       StoreWrite write = batch.get(part[i]);
       keys[i] = write.key();
-      values[2 * i] = write.value();
-      values[2 * i + 1] = write.expiryArgument();
+      arguments[2 * i] = write.value();
+      arguments[2 * i + 1] = write.expiryArgument();
     }
-    return node.write(keys, values, asking)
+    if (several) {
+      arguments[2 * part.length] = Integer.toString(keepVersions).getBytes(US_ASCII);
+    }
+    return node.write(keys, arguments, asking)
         .thenAccept(
             answers -> {
               for (int i = 0; i < part.length; i++) {

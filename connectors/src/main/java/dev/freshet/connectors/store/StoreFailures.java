@@ -35,11 +35,11 @@ final class StoreFailures {
           fatal("ERR AUTH", "remove the password from redis.url, or set one in Redis"),
           fatal(
               "NOPERM",
-              "let the user run INFO, EVAL, EVALSHA, GETRANGE, EXISTS and SET (and CLUSTER SLOTS"
-                  + " and ASKING in a cluster) on the table's keys"),
+              "let the user run INFO, EVAL, EVALSHA, GETRANGE, GET, EXISTS and SET (and CLUSTER"
+                  + " SLOTS and ASKING in a cluster) on the table's keys"),
           fatal(
               "ERR The user executing the script",
-              "let the user run GETRANGE, EXISTS and SET on the table's keys"),
+              "let the user run GETRANGE, GET, EXISTS and SET on the table's keys"),
           fatal("ERR unknown command", "use a Redis or Valkey that allows EVAL and EVALSHA"),
           fatal("ERR DB index", "correct the database number in redis.url"),
           fatal("ERR This instance has cluster support disabled", "set redis.cluster to false"),

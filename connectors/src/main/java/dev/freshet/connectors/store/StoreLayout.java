@@ -8,6 +8,8 @@ import dev.freshet.schemas.Operation;
 import dev.freshet.schemas.ValueEncoding;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * The online store's layout, a public contract: {@code docs/store-layout.md}. Little-endian.
@@ -17,6 +19,9 @@ import java.nio.ByteOrder;
  * 1  u8   flags                  12 i64  event time, ms         28 …    value
  * 2  u16  version, origin
  * </pre>
+ *
+ * <p>Behind a version there may be the one before it, laid out the same, and then its length as
+ * u32.
  */
 public final class StoreLayout {
 
@@ -28,6 +33,7 @@ public final class StoreLayout {
 
   private static final int TOMBSTONE = 1;
   private static final int ENCODING_SHIFT = 1;
+  private static final int KEEPS_OLDER = 8;
   private static final int FLAGS_MAX = TOMBSTONE | 2 << ENCODING_SHIFT;
   private static final int ORIGIN_MAX = 0xFFFF;
 
@@ -76,40 +82,81 @@ public final class StoreLayout {
   }
 
   /**
-   * Unpacks what a Redis key holds.
+   * Unpacks the newest version of what a Redis key holds.
    *
    * @throws IllegalArgumentException if it is not a value of this layout
    */
   public static StoredValue decode(byte[] stored) {
-    if (stored.length < HEADER_BYTES) {
+    return decodeAll(stored).get(0);
+  }
+
+  /**
+   * Unpacks every version that a Redis key holds, newest first.
+   *
+   * @throws IllegalArgumentException if it is not a value of this layout
+   */
+  public static List<StoredValue> decodeAll(byte[] stored) {
+    List<StoredValue> versions = new ArrayList<>();
+    ByteBuffer rest = ByteBuffer.wrap(stored);
+    while (rest.hasRemaining() || versions.isEmpty()) {
+      rest = takeNewest(rest.slice().order(ByteOrder.LITTLE_ENDIAN), versions);
+    }
+    return versions;
+  }
+
+  /** Adds the newest version to those that were found. Gives all older ones, laid out the same. */
+  private static ByteBuffer takeNewest(ByteBuffer stored, List<StoredValue> versions) {
+    int end = stored.limit();
+    if (end < HEADER_BYTES) {
       throw new IllegalArgumentException(
           "a stored value has "
-              + stored.length
+              + end
               + " bytes, less than the header's "
               + HEADER_BYTES
               + "; another program wrote it: give Freshet a key prefix of its own");
     }
-    ByteBuffer buffer = ByteBuffer.wrap(stored).order(ByteOrder.LITTLE_ENDIAN);
-    int flags = Byte.toUnsignedInt(buffer.get(AT_FLAGS));
-    if (buffer.get(0) != LAYOUT || flags > FLAGS_MAX) {
+    int flags = Byte.toUnsignedInt(stored.get(AT_FLAGS));
+    boolean keepsOlder = (flags & KEEPS_OLDER) != 0;
+    if (stored.get(0) != LAYOUT || (flags & ~KEEPS_OLDER) > FLAGS_MAX) {
       throw new IllegalArgumentException(
           "a stored value has layout "
-              + Byte.toUnsignedInt(buffer.get(0))
+              + Byte.toUnsignedInt(stored.get(0))
               + " and flags "
               + flags
               + ", this release reads layout "
               + LAYOUT
               + "; upgrade the reader, or give Freshet a key prefix of its own");
     }
-    byte[] value = new byte[stored.length - HEADER_BYTES];
-    buffer.get(HEADER_BYTES, value);
-    return new StoredValue(
-        new Version(buffer.getLong(AT_TIMESTAMP), Short.toUnsignedInt(buffer.getShort(AT_ORIGIN))),
-        buffer.getLong(AT_EVENT_TIME),
-        buffer.getLong(AT_COMPUTED_AT),
-        (flags & TOMBSTONE) != 0,
-        ValueEncoding.values()[flags >> ENCODING_SHIFT],
-        value);
+    int ownBytes = keepsOlder ? ownBytes(stored) : end;
+    byte[] value = new byte[ownBytes - HEADER_BYTES];
+    stored.get(HEADER_BYTES, value);
+    versions.add(
+        new StoredValue(
+            new Version(
+                stored.getLong(AT_TIMESTAMP), Short.toUnsignedInt(stored.getShort(AT_ORIGIN))),
+            stored.getLong(AT_EVENT_TIME),
+            stored.getLong(AT_COMPUTED_AT),
+            (flags & TOMBSTONE) != 0,
+            ValueEncoding.values()[(flags & ~KEEPS_OLDER) >> ENCODING_SHIFT],
+            value));
+    return keepsOlder
+        ? stored.slice(ownBytes, end - Integer.BYTES - ownBytes)
+        : stored.slice(end, 0);
+  }
+
+  /** Bytes of the newest version, where older ones follow. */
+  private static int ownBytes(ByteBuffer stored) {
+    int end = stored.limit() - Integer.BYTES;
+    long olderBytes = end < HEADER_BYTES ? 0 : Integer.toUnsignedLong(stored.getInt(end));
+    if (olderBytes < HEADER_BYTES || olderBytes > end - HEADER_BYTES) {
+      throw new IllegalArgumentException(
+          "of a stored value's "
+              + stored.limit()
+              + " bytes, older versions are said to have "
+              + olderBytes
+              + ", which cannot be; it is damaged: delete its key");
+    }
+    return end - (int) olderBytes;
   }
 
   private static void check(FeatureChange change, boolean condition, String rule) {

@@ -19,6 +19,9 @@ import org.slf4j.LoggerFactory;
  * <p>It reads the log twice. When it starts, changes whose writes were acknowledged just before the
  * loss may still be on their way to the log; once {@link #settle} says that they have arrived, it
  * reads on from where it was.
+ *
+ * <p>Of a table that keeps several versions the newest of each key comes back, and older ones as
+ * far as compaction has left them in the log.
  */
 final class StoreRestorer implements Runnable {
 
@@ -137,7 +140,7 @@ final class StoreRestorer implements Runnable {
       for (int i = 0; i < open.size(); i++) {
         switch (outcome.codes()[i]) {
           case WriteCode.UNANSWERED -> unanswered.add(open.get(i));
-          case WriteCode.WRITTEN -> written++;
+          case WriteCode.WRITTEN, WriteCode.KEPT_AS_OLDER -> written++;
           default -> {}
         }
       }

@@ -4,9 +4,17 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Deque;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 
-/** Writes that wait to be sent, cut into batches by number and by size. */
+/**
+ * Writes that wait to be sent, cut into batches by number and by size.
+ *
+ * <p>Of each key one write is under way at a time: the next one waits until that is answered.
+ * Otherwise an attempt that is repeated could come after a newer write of its key, would find that
+ * in the store, and its version, which readers may have seen, would have no change event.
+ */
 final class WriteBuffer {
 
   /** Large enough that a round trip's cost vanishes, small enough not to hold Redis up. */
@@ -16,10 +24,12 @@ final class WriteBuffer {
   static final long BATCH_BYTES_MAX = 4 << 20;
 
   private final Deque<PendingWrite> writes = new ArrayDeque<>();
+  private final Set<String> keysUnderWay = new HashSet<>();
   private long bytes;
+  private long bytesUnderWay;
 
   void add(PendingWrite write) {
-    writes.add(write);
+    writes.addLast(write);
     bytes += write.write().bytes();
   }
 
@@ -27,22 +37,44 @@ final class WriteBuffer {
     return writes.isEmpty();
   }
 
-  /** Whether a batch is as large as it may be. */
+  /** Whether as much waits as a batch may have. */
   boolean isFull() {
     return writes.size() >= BATCH_WRITES_MAX || bytes >= BATCH_BYTES_MAX;
   }
 
-  /** Takes the next batch: at least one write, whatever its size. */
+  /** Whether as much waits or is under way as so many batches may have. */
+  boolean holds(int batches) {
+    return writes.size() + keysUnderWay.size() >= (long) batches * BATCH_WRITES_MAX
+        || bytes + bytesUnderWay >= batches * BATCH_BYTES_MAX;
+  }
+
+  /**
+   * Takes the next batch. It is empty if all that waits has a write of its key under way; else it
+   * has at least one write, whatever its size.
+   */
   WriteBatch next() {
     List<PendingWrite> batch = new ArrayList<>(Math.min(writes.size(), BATCH_WRITES_MAX));
+    Deque<PendingWrite> passedOver = new ArrayDeque<>();
     long batchBytes = 0;
     while (!writes.isEmpty() && batch.size() < BATCH_WRITES_MAX && batchBytes < BATCH_BYTES_MAX) {
       PendingWrite write = writes.removeFirst();
-      batchBytes += write.write().bytes();
-      batch.add(write);
+      if (keysUnderWay.add(write.change().getKey())) {
+        batchBytes += write.write().bytes();
+        batch.add(write);
+      } else {
+        passedOver.addFirst(write);
+      }
     }
+    passedOver.forEach(writes::addFirst);
     bytes -= batchBytes;
+    bytesUnderWay += batchBytes;
     return new WriteBatch(batch);
+  }
+
+  /** A write that was taken has its answer, so that the next one of its key may go. */
+  void answered(PendingWrite write) {
+    keysUnderWay.remove(write.change().getKey());
+    bytesUnderWay -= write.write().bytes();
   }
 
   Collection<PendingWrite> waiting() {

@@ -14,6 +14,7 @@ final class WriterMetrics {
 
   final Counter writes;
   final Counter writesDuplicate;
+  final Counter writesKeptAsOlder;
   final Counter writesStale;
   final Counter writesRestored;
   final Counter storeRetries;
@@ -25,6 +26,7 @@ final class WriterMetrics {
     MetricGroup group = operator.addGroup(MetricNames.GROUP).addGroup(MetricNames.TABLE, table);
     writes = group.counter(MetricNames.WRITES);
     writesDuplicate = group.counter(MetricNames.WRITES_DUPLICATE);
+    writesKeptAsOlder = group.counter(MetricNames.WRITES_KEPT_AS_OLDER);
     writesStale = group.counter(MetricNames.WRITES_STALE);
     writesRestored = group.counter(MetricNames.WRITES_RESTORED);
     storeRetries = group.counter(MetricNames.STORE_RETRIES);

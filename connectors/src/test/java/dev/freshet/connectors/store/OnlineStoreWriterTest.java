@@ -124,6 +124,84 @@ final class OnlineStoreWriterTest {
   }
 
   @Test
+  void aTableMayKeepSeveralVersions() throws Exception {
+    try (WriterHarness writer = WriterHarness.open(keeping(3), deployment, null, 1, 0)) {
+      writer.write(upsert("k", 2, 2));
+      writer.write(upsert("k", 5, 5));
+      writer.write(upsert("k", 4, 4));
+      writer.write(upsert("k", 2, 2));
+      writer.write(upsert("k", 3, 3));
+      writer.write(upsert("k", 1, 1));
+      writer.flink.processWatermark(10);
+      writer.await("all is settled", () -> writer.watermarks().contains(10L));
+
+      assertThat(versions("k")).containsExactly(5L, 4L, 3L);
+      // What came behind a newer version would be the last of its key in the log.
+      assertThat(writer.changes())
+          .extracting(FeatureChange::getVersionTimestamp)
+          .containsExactly(2L, 5L, 2L);
+      assertThat(writer.metrics().writesKeptAsOlder.getCount()).isEqualTo(2);
+      assertThat(writer.metrics().writesDuplicate.getCount()).isOne();
+      assertThat(writer.metrics().writesStale.getCount()).isOne();
+    }
+  }
+
+  private static String keeping(int versions) {
+    return TestConfigs.table("\"keep_versions\": 1", "\"keep_versions\": " + versions);
+  }
+
+  /** Timestamps of the versions that a key has, newest first. */
+  private List<Long> versions(String key) {
+    return StoreLayout.decodeAll(raw(key)).stream()
+        .map(stored -> stored.version().timestampMicros())
+        .toList();
+  }
+
+  @Test
+  void aRestoreBringsBackTheVersionsThatTheLogHas() throws Exception {
+    try (WriterHarness writer = WriterHarness.open(keeping(3), deployment, null, 1, 0)) {
+      for (long version = 1; version <= 3; version++) {
+        writer.write(upsert("whole", version, version));
+        writer.write(upsert("compacted", version, version));
+      }
+      writer.awaitChanges(6);
+      assertThat(versions("compacted")).containsExactly(3L, 2L, 1L);
+      writer.changes().stream()
+          .filter(change -> change.getKey().equals("whole") || change.getVersionTimestamp() == 3)
+          .forEach(writer.log::append);
+      redis.kill();
+      writer.write(upsert("whole", 4, 4));
+      redis.restart();
+      writer.await("the log was read once", () -> writer.log.readings() == 1);
+      writer.awaitChanges(7);
+
+      assertThat(versions("whole")).containsExactly(4L, 3L, 2L);
+      assertThat(versions("compacted")).containsExactly(3L);
+    }
+  }
+
+  @Test
+  void aLaterWriteOfAKeyDoesNotOvertakeOneThatIsTriedAgain() throws Exception {
+    try (WriterHarness writer = WriterHarness.open(deployment);
+        TestRedis.Inspector inspector = redis.inspect()) {
+      inspector.commands().replicaof("127.0.0.1", 1);
+      writer.write(upsert("k", 1, 1));
+      // Its next attempt is a second away, so that a write that did not wait would be first.
+      writer.await("it was tried often", () -> writer.retries() >= 7);
+      inspector.commands().replicaofNoOne();
+      writer.write(upsert("k", 2, 2));
+      writer.write(upsert("other", 3, 3));
+      writer.awaitChanges(3);
+
+      assertThat(writer.changes())
+          .extracting(FeatureChange::getVersionTimestamp)
+          .as("others don't wait")
+          .containsExactly(3L, 1L, 2L);
+      assertThat(writer.metrics().writesStale.getCount()).isZero();
+    }
+  }
+
+  @Test
   void aDeleteLeavesATombstoneThatExpires() throws Exception {
     try (WriterHarness writer = WriterHarness.open(deployment);
         TestRedis.Inspector inspector = redis.inspect()) {
@@ -420,7 +498,7 @@ final class OnlineStoreWriterTest {
   void inputStopsWhileTooManyBatchesWait() throws Exception {
     try (WriterHarness writer = WriterHarness.open(deployment)) {
       pause(true);
-      int room = (OnlineStoreWriter.BATCHES_IN_FLIGHT_MAX + 1) * WriteBuffer.BATCH_WRITES_MAX;
+      int room = (BatchSender.BATCHES_IN_FLIGHT_MAX + 1) * WriteBuffer.BATCH_WRITES_MAX;
       AtomicInteger accepted = new AtomicInteger();
       Thread healer =
           new Thread(

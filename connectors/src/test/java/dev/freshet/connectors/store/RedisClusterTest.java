@@ -91,6 +91,25 @@ final class RedisClusterTest {
   }
 
   @Test
+  void keepsSeveralVersionsOfKeysInEverySlot() throws Exception {
+    String table = TestConfigs.table("\"keep_versions\": 1", "\"keep_versions\": 2");
+    try (WriterHarness writer = WriterHarness.open(table, deployment, null, 1, 0)) {
+      for (int round = 1; round <= 3; round++) {
+        for (int i = 0; i < 100; i++) {
+          writer.write(upsert("k" + i, round, i));
+        }
+      }
+      writer.awaitChanges(300);
+      for (int i = 0; i < 100; i++) {
+        byte[] stored = inspectors.get(owner("k" + i)).commands().get(key("k" + i));
+        assertThat(StoreLayout.decodeAll(stored))
+            .extracting(StoredValue::version)
+            .containsExactly(new Version(3, 1), new Version(2, 1));
+      }
+    }
+  }
+
+  @Test
   void followsASlotThatMoves() throws Exception {
     try (WriterHarness writer = WriterHarness.open(deployment)) {
       writer.write(upsert("k", 1, 1));

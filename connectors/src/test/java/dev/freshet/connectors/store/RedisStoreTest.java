@@ -2,17 +2,23 @@ package dev.freshet.connectors.store;
 
 import static dev.freshet.connectors.testing.Changes.upsert;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.tuple;
 
 import dev.freshet.connectors.format.DeploymentConfig;
+import dev.freshet.connectors.format.TableConfig;
 import dev.freshet.connectors.record.Version;
 import dev.freshet.connectors.testing.TestConfigs;
 import dev.freshet.connectors.testing.TestRedis;
+import dev.freshet.schemas.FeatureChange;
+import dev.freshet.schemas.Operation;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -21,12 +27,18 @@ import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
 import net.jqwik.api.Example;
 import net.jqwik.api.ForAll;
+import net.jqwik.api.From;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
+import net.jqwik.api.constraints.IntRange;
+import net.jqwik.api.constraints.Size;
 import net.jqwik.api.lifecycle.AfterContainer;
 import net.jqwik.api.lifecycle.BeforeContainer;
 
-/** The script on a real Redis: its decision is {@link Version}'s order, whoever writes at once. */
+/**
+ * The script on a real Redis: its decision is {@link Version}'s order, whoever writes at once, and
+ * what a key holds is a function of the set of versions written to it.
+ */
 final class RedisStoreTest {
 
   private static TestRedis redis;
@@ -37,7 +49,7 @@ final class RedisStoreTest {
   static void start() throws Exception {
     redis = TestRedis.start();
     config = DeploymentConfig.parse(TestConfigs.deployment(redis.url(), false)).redis();
-    store = new RedisStore(config, new Quiet());
+    store = new RedisStore(config, 1, new Quiet());
   }
 
   @AfterContainer
@@ -97,6 +109,72 @@ final class RedisStoreTest {
     assertThat(codes[1]).isEqualTo(Integer.signum(second.compareTo(first)));
   }
 
+  /** A write of some version, or its tombstone, as the script takes it. */
+  private static StoreWrite write(String key, Version version, boolean delete) {
+    FeatureChange change =
+        upsert(key, version.timestampMicros(), version.origin(), version.origin());
+    if (delete) {
+      change.setOperation(Operation.DELETE);
+    }
+    return StoreWrite.of(change, config);
+  }
+
+  /** The model: the newest versions, and none older than a tombstone among them. */
+  private static List<Version> newest(Map<Version, Boolean> deletes, int most) {
+    List<Version> kept = new ArrayList<>();
+    for (Version version : new TreeMap<>(deletes).descendingKeySet()) {
+      if (kept.size() == most) {
+        break;
+      }
+      kept.add(version);
+      if (deletes.get(version)) {
+        break;
+      }
+    }
+    return kept;
+  }
+
+  /** The model: what the script answers to a write. */
+  private static int answer(Version version, List<Version> before, List<Version> after) {
+    if (before.contains(version)) {
+      return WriteCode.DUPLICATE;
+    }
+    if (!after.contains(version)) {
+      return WriteCode.STALE;
+    }
+    return after.get(0).equals(version) ? WriteCode.WRITTEN : WriteCode.KEPT_AS_OLDER;
+  }
+
+  @Property(tries = 200)
+  void theNewestVersionsStayInAnyOrderAndNumber(
+      @ForAll @Size(min = 1, max = 12) List<@From("versions") Version> versions,
+      @ForAll @IntRange(min = 2, max = TableConfig.MAX_KEEP_VERSIONS) int most,
+      @ForAll @IntRange(max = 4) int deleteEvery,
+      @ForAll Random random)
+      throws Exception {
+    List<Version> order = new ArrayList<>(versions);
+    order.addAll(versions.subList(0, random.nextInt(versions.size() + 1)));
+    Collections.shuffle(order, random);
+    String key = "several-" + System.nanoTime();
+    Map<Version, Boolean> written = new HashMap<>();
+    try (TestRedis.Inspector inspector = redis.inspect();
+        RedisStore several = new RedisStore(config, most, new Quiet())) {
+      for (Version version : order) {
+        boolean delete = deleteEvery > 0 && version.origin() % (deleteEvery + 1) == 1;
+        List<Version> before = newest(written, most);
+        written.put(version, delete);
+        List<Version> after = newest(written, most);
+        assertThat(attempt(several, List.of(write(key, version, delete))))
+            .containsExactly(answer(version, before, after));
+        byte[] stored = inspector.commands().get(StoreLayout.key("", TestConfigs.TABLE, key));
+        assertThat(StoreLayout.decodeAll(stored))
+            .extracting(StoredValue::version, StoredValue::tombstone)
+            .containsExactlyElementsOf(
+                after.stream().map(kept -> tuple(kept, written.get(kept))).toList());
+      }
+    }
+  }
+
   @Example
   void concurrentWritersEndWithTheNewest() throws Exception {
     int writers = 4;
@@ -129,7 +207,7 @@ final class RedisStoreTest {
   private static Map<String, Version> writeAtRandom(int origin, int keys) throws Exception {
     Random random = new Random(origin);
     Map<String, Version> newest = new HashMap<>();
-    try (RedisStore own = new RedisStore(config, new Quiet())) {
+    try (RedisStore own = new RedisStore(config, 1, new Quiet())) {
       for (int round = 0; round < 100; round++) {
         List<StoreWrite> batch = new ArrayList<>();
         for (int i = 0; i < 100; i++) {

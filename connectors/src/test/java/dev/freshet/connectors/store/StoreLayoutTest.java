@@ -1,5 +1,6 @@
 package dev.freshet.connectors.store;
 
+import static dev.freshet.connectors.testing.Changes.delete;
 import static dev.freshet.connectors.testing.Changes.upsert;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -11,8 +12,10 @@ import dev.freshet.schemas.FeatureChange;
 import dev.freshet.schemas.Operation;
 import dev.freshet.schemas.ValueEncoding;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.HexFormat;
+import java.util.List;
 import net.jqwik.api.Example;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
@@ -75,6 +78,49 @@ final class StoreLayoutTest {
         .isEqualTo("eu:cpu_stl:vm-17ü".getBytes(UTF_8));
   }
 
+  /** Nests values as the server does. */
+  private static byte[] nested(byte[] newest, byte[] older) {
+    byte[] marked = newest.clone();
+    marked[1] |= 8;
+    return ByteBuffer.allocate(newest.length + older.length + Integer.BYTES)
+        .order(ByteOrder.LITTLE_ENDIAN)
+        .put(marked)
+        .put(older)
+        .putInt(older.length)
+        .array();
+  }
+
+  @Example
+  void takesApartWhatHoldsSeveralVersions() {
+    byte[] third = StoreLayout.encode(delete("k", 1));
+    byte[] second = StoreLayout.encode(upsert("k", 2, 0xFFFF, 2));
+    byte[] first = StoreLayout.encode(upsert("k", 3, 1, 3));
+    byte[] all = nested(first, nested(second, third));
+
+    assertThat(StoreLayout.decode(all).version()).isEqualTo(new Version(3, 1));
+    assertThat(StoreLayout.decode(all).value()).isEqualTo(StoreLayout.decode(first).value());
+    assertThat(StoreLayout.decodeAll(all))
+        .usingRecursiveComparison()
+        .isEqualTo(
+            List.of(
+                StoreLayout.decode(first), StoreLayout.decode(second), StoreLayout.decode(third)));
+    assertThat(StoreLayout.decodeAll(first)).hasSize(1);
+  }
+
+  @Example
+  void refusesLengthsThatCannotBe() {
+    byte[] value = StoreLayout.encode(upsert("k", 1, 0));
+    byte[] both = nested(value, value);
+    for (int length : new int[] {0, 27, value.length + 5, -1}) {
+      ByteBuffer.wrap(both)
+          .order(ByteOrder.LITTLE_ENDIAN)
+          .putInt(both.length - Integer.BYTES, length);
+      assertThatThrownBy(() -> StoreLayout.decode(both)).hasMessageContaining("it is damaged");
+    }
+    assertThatThrownBy(() -> StoreLayout.decode(nested(value, new byte[0])))
+        .hasMessageContaining("it is damaged");
+  }
+
   @Example
   void refusesWhatItCannotStore() {
     assertThatThrownBy(() -> StoreLayout.encode(upsert("k", -1, 1, 0)))
@@ -94,8 +140,10 @@ final class StoreLayoutTest {
     byte[] newer = good.clone();
     newer[0] = 2;
     assertThatThrownBy(() -> StoreLayout.decode(newer)).hasMessageContaining("layout 2");
-    byte[] flagged = good.clone();
-    flagged[1] = 6;
-    assertThatThrownBy(() -> StoreLayout.decode(flagged)).hasMessageContaining("flags 6");
+    for (int flags : new int[] {6, 14, 16, 255}) {
+      byte[] flagged = good.clone();
+      flagged[1] = (byte) flags;
+      assertThatThrownBy(() -> StoreLayout.decode(flagged)).hasMessageContaining("flags " + flags);
+    }
   }
 }

@@ -125,7 +125,11 @@ final class WriterHarness implements AutoCloseable {
 
   /** Batches that were sent again. */
   long retries() {
-    return ((OnlineStoreWriter) flink.getOperator()).metrics().storeRetries.getCount();
+    return metrics().storeRetries.getCount();
+  }
+
+  WriterMetrics metrics() {
+    return ((OnlineStoreWriter) flink.getOperator()).metrics();
   }
 
   List<FeatureChange> changes() {
