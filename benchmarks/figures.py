@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 
@@ -34,6 +34,17 @@ class Aim:
 
 
 @dataclass(frozen=True)
+class Point:
+    """Where a figure is on a curve."""
+
+    series: str
+    """Name of the curve."""
+
+    x: float
+    x_name: str
+
+
+@dataclass(frozen=True)
 class Figure:
     """One figure."""
 
@@ -49,6 +60,9 @@ class Figure:
     note: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Further numbers, for the report only."""
+
+    at: Point | None = None
+    """Drawn as a point of a curve instead of as a bar."""
 
     @property
     def median(self) -> float:
@@ -84,6 +98,7 @@ class Figure:
             "aim_met": self.aim.is_met(self) if self.aim else None,
             "note": self.note,
             **({"details": dict(self.details)} if self.details else {}),
+            **({"at": asdict(self.at)} if self.at else {}),
         }
 
 
@@ -112,3 +127,22 @@ def percentile(values: Iterable[float], percent: float) -> float:
     low = int(place)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line through points, by least squares."""
+
+    constant: float
+    slope: float
+    r_squared: float
+    """Share of the variance that the line explains."""
+
+
+def fit_line(xs: Sequence[float], ys: Sequence[float]) -> Line:
+    """Fits a line to points of at least two different xs."""
+    slope, constant = statistics.linear_regression(xs, ys)
+    mean = statistics.fmean(ys)
+    left = sum((y - constant - slope * x) ** 2 for x, y in zip(xs, ys, strict=True))
+    spread = sum((y - mean) ** 2 for y in ys)
+    return Line(constant, slope, 1 - left / spread if spread else 1.0)

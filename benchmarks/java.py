@@ -19,6 +19,8 @@ _OPENS = (
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )
 
+_CPU_TIME = "dev.freshet.benchmarks.WorkerCpuTime"
+
 _WARMUPS = 2
 _MEASUREMENTS = 3
 
@@ -70,15 +72,24 @@ def run_jmh(
     classes: str,
     parameters: Mapping[str, str] | None = None,
     label: str,
+    seconds: float = 2.0,
+    cpu_time: bool = False,
 ) -> dict[tuple[str, ...], float]:
     """One fork of each JMH benchmark that matches.
+
+    Args:
+        pattern: regular expression that the benchmarks' names contain.
+        parameters: values of their parameters, separated by commas; else all that they have.
+        label: of this run, for its files.
+        seconds: of each iteration; quick runs take at most one.
+        cpu_time: scores are nanoseconds of CPU time for an operation, whatever else runs.
 
     Returns:
         The score by the benchmark's method and the values of its parameters, in order of their
         names.
     """
     result = context.scratch / f"jmh-{label}.json"
-    seconds = "1" if context.quick else "2"
+    millis = int(1_000 * (min(seconds, 1.0) if context.quick else seconds))
     selected = (f"-p{name}={value}" for name, value in (parameters or {}).items())
     command = [
         java(),
@@ -86,8 +97,9 @@ def run_jmh(
         f"-Djava.io.tmpdir={context.scratch}",
         *("-cp", classes, "org.openjdk.jmh.Main", pattern, *selected),
         *("-foe", "true", "-f", "1"),
-        *("-wi", "1" if context.quick else str(_WARMUPS), "-w", seconds),
-        *("-i", "1" if context.quick else str(_MEASUREMENTS), "-r", seconds),
+        *("-wi", "1" if context.quick else str(_WARMUPS), "-w", f"{millis}ms"),
+        *("-i", "1" if context.quick else str(_MEASUREMENTS), "-r", f"{millis}ms"),
+        *(("-prof", _CPU_TIME) if cpu_time else ()),
         *("-rf", "json", "-rff", str(result)),
     ]
     done = subprocess.run(
@@ -100,13 +112,14 @@ def run_jmh(
     )
     if done.returncode or not result.exists():
         raise RuntimeError(f"JMH failed:\n{done.stdout[-4_000:]}{done.stderr[-2_000:]}")
-    return _scores(result)
+    return _scores(result, cpu_time)
 
 
-def _scores(result: Path) -> dict[tuple[str, ...], float]:
+def _scores(result: Path, cpu_time: bool) -> dict[tuple[str, ...], float]:
     scores = {}
     for run in json.loads(result.read_text(encoding="utf-8")):
         method = run["benchmark"].rsplit(".", 1)[1]
         values = [value for _, value in sorted(run.get("params", {}).items())]
-        scores[(method, *values)] = float(run["primaryMetric"]["score"])
+        metric = run["secondaryMetrics"]["cpu"] if cpu_time else run["primaryMetric"]
+        scores[(method, *values)] = float(metric["score"])
     return scores

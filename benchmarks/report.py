@@ -53,7 +53,7 @@ def _number(value: float) -> str:
 
 
 def write(out: Path, results: dict[str, list[Figure]], *, quick: bool) -> Path:
-    """Writes ``report.json``, ``report.md`` and a chart for each benchmark.
+    """Writes ``report.json``, ``report.md`` and charts for each benchmark.
 
     Returns:
         Path of ``report.json``.
@@ -71,7 +71,10 @@ def write(out: Path, results: dict[str, list[Figure]], *, quick: bool) -> Path:
     report.write_text(json.dumps(document, indent=1, ensure_ascii=False), encoding="utf-8")
     (out / "report.md").write_text(_markdown(results), encoding="utf-8")
     for name, figures in results.items():
-        _chart(out / f"{name}.png", name, figures)
+        _chart(out / f"{name}.png", name, [figure for figure in figures if figure.at is None])
+        curves = [figure for figure in figures if figure.at is not None]
+        if curves:
+            _curves(out / f"{name}-growth.png", name, curves)
     return report
 
 
@@ -142,6 +145,36 @@ def _chart(file: Path, title: str, figures: Sequence[Figure]) -> None:
         if positive and max(positive) > 30 * min(positive):
             axis.set_xscale("log")
     plot.suptitle(f"{title} (median, range of rounds, aim in green)", fontsize=10)
+    plot.savefig(file, dpi=120)
+    plt.close(plot)
+
+
+def _curves(file: Path, title: str, figures: Sequence[Figure]) -> None:
+    """Medians as points of their curves, both axes logarithmic; one panel for each unit."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    groups = _by_unit(figures)
+    plot, axes = plt.subplots(
+        len(groups), 1, figsize=(9, 5.5 * len(groups)), squeeze=False, layout="constrained"
+    )
+    for axis, (unit, group) in zip(axes[:, 0], groups.items(), strict=True):
+        curves: dict[str, list[tuple[float, float]]] = {}
+        for figure in group:
+            assert figure.at is not None
+            curves.setdefault(figure.at.series, []).append((figure.at.x, figure.median))
+            axis.set_xlabel(figure.at.x_name)
+        for place, (series, points) in enumerate(curves.items()):
+            style = ("-", "--", ":")[place // 10 % 3]
+            axis.plot(*zip(*points, strict=True), style, marker="o", markersize=3, label=series)
+        axis.set_ylabel(unit)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.grid(alpha=0.3)
+        axis.legend(fontsize=7, ncols=2)
+    plot.suptitle(f"{title} (medians)", fontsize=10)
     plot.savefig(file, dpi=120)
     plt.close(plot)
 

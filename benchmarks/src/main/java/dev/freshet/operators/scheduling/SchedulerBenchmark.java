@@ -1,9 +1,7 @@
 package dev.freshet.operators.scheduling;
 
 import dev.freshet.connectors.record.Version;
-import java.util.Comparator;
 import java.util.SplittableRandom;
-import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
@@ -19,7 +17,7 @@ import org.openjdk.jmh.annotations.State;
 /**
  * What the scheduler adds to an event (score the key anew, move it) and to a choice (take the first
  * key, put it back with another score), with every key pending. RALF's prototype took 300 µs and 50
- * µs (RALF §2.4.3). The baseline is what the JDK offers: an ordered set, remove and add.
+ * µs (RALF §2.4.3). The baselines do the same with other queues, see {@link TimerQueue}.
  */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
@@ -81,70 +79,37 @@ public class SchedulerBenchmark {
     }
   }
 
-  /** Our queue. */
+  /** A queue with every key in it. */
   @State(Scope.Benchmark)
-  public static class Timers {
-    final RegretTimerService timers = new RegretTimerService();
+  public static class Queue {
+
+    /** Which. */
+    @Param({"timers", "objects", "tree-set"})
+    public String queue;
+
+    TimerQueue timers;
 
     /** Schedules every key. */
     @Setup(Level.Trial)
     public void setUp(Keys keys) {
+      timers = TimerQueue.of(queue);
       for (int i = 0; i < keys.keys; i++) {
         timers.schedule(keys.names[i], keys.priority(i), 0);
       }
     }
   }
 
-  /** A key in the JDK's ordered set. */
-  record Entry(String key, double priority) {
-    static final Comparator<Entry> ORDER =
-        Comparator.comparingDouble(Entry::priority).reversed().thenComparing(Entry::key);
-  }
-
-  /** The baseline's queue. */
-  @State(Scope.Benchmark)
-  public static class Ordered {
-    final TreeSet<Entry> set = new TreeSet<>(Entry.ORDER);
-    Entry[] entries;
-
-    /** Schedules every key. */
-    @Setup(Level.Trial)
-    public void setUp(Keys keys) {
-      entries = new Entry[keys.keys];
-      for (int i = 0; i < keys.keys; i++) {
-        entries[i] = new Entry(keys.names[i], keys.priority(i));
-        set.add(entries[i]);
-      }
-    }
-  }
-
-  /** An event of a random key, in our scheduler. */
+  /** An event of a random key. */
   @Benchmark
-  public void event(Keys keys, Timers timers) {
+  public void event(Keys keys, Queue queue) {
     int key = keys.random.nextInt(keys.keys);
-    timers.timers.schedule(keys.names[key], keys.afterEvent(key), 0);
+    queue.timers.schedule(keys.names[key], keys.afterEvent(key), 0);
   }
 
-  /** An event of a random key, in the baseline. */
+  /** A choice. */
   @Benchmark
-  public void eventOrderedSet(Keys keys, Ordered ordered) {
-    int key = keys.random.nextInt(keys.keys);
-    ordered.set.remove(ordered.entries[key]);
-    ordered.entries[key] = new Entry(keys.names[key], keys.afterEvent(key));
-    ordered.set.add(ordered.entries[key]);
-  }
-
-  /** A choice, in our scheduler. */
-  @Benchmark
-  public void choice(Keys keys, Timers timers) {
-    String key = timers.timers.poll();
-    timers.timers.schedule(key, keys.afterChoice(), 0);
-  }
-
-  /** A choice, in the baseline. */
-  @Benchmark
-  public void choiceOrderedSet(Keys keys, Ordered ordered) {
-    Entry first = ordered.set.pollFirst();
-    ordered.set.add(new Entry(first.key(), keys.afterChoice()));
+  public void choice(Keys keys, Queue queue) {
+    String key = queue.timers.poll();
+    queue.timers.schedule(key, keys.afterChoice(), 0);
   }
 }

@@ -20,7 +20,7 @@ import org.apache.flink.util.Collector;
  *   <li>{@code maintenance}: heap of the operator with every key pending
  *   <li>{@code windows}: heap of an operator that keeps the same raw windows in the same state
  *       backend, and nothing else; the difference is what the scheduler adds
- *   <li>{@code timers}: heap of the timer service alone
+ *   <li>{@code timers}, {@code objects}, {@code tree-set}: heap of a {@link TimerQueue} alone
  *   <li>{@code serialized}: the record as RocksDB and checkpoints hold it
  * </ul>
  */
@@ -41,9 +41,8 @@ public final class StateFootprint {
         switch (arguments[0]) {
           case "maintenance" -> heapPerKey(Subjects.maintenance("heap", SHARE), keys);
           case "windows" -> heapPerKey(windowsOnly(), keys);
-          case "timers" -> timerHeapPerKey(keys);
           case "serialized" -> serializedBytes();
-          default -> throw new IllegalArgumentException("no subject '" + arguments[0] + "'");
+          default -> queueHeapPerKey(arguments[0], keys);
         };
     System.out.printf(Locale.ROOT, "%.1f%n", bytes);
   }
@@ -62,15 +61,17 @@ public final class StateFootprint {
     return (after - before) / (double) events.keyCount();
   }
 
-  private static double timerHeapPerKey(int keys) {
+  private static double queueHeapPerKey(String queue, int keys) {
     String[] names = Events.keys(keys);
     long before = usedBytes();
-    RegretTimerService timers = new RegretTimerService();
+    TimerQueue timers = TimerQueue.of(queue);
     for (int i = 0; i < keys; i++) {
       timers.schedule(names[i], i, 0);
     }
-    double bytes = (usedBytes() - before) / (double) timers.size();
-    timers.cancel(names[0]);
+    double bytes = (usedBytes() - before) / (double) keys;
+    if (!names[keys - 1].equals(timers.poll())) {
+      throw new IllegalStateException(queue + " fires another key than the one scheduled highest");
+    }
     return bytes;
   }
 

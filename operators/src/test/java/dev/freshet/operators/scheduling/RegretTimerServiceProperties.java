@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.TreeSet;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
@@ -40,6 +41,10 @@ class RegretTimerServiceProperties {
             .reversed()
             .thenComparingLong(Place::lastChosenMs);
   }
+
+  private static final Comparator<Map.Entry<String, Place>> ORDER =
+      Map.Entry.<String, Place>comparingByValue(Place.ORDER)
+          .thenComparing(Map.Entry.comparingByKey());
 
   @Provide
   Arbitrary<List<Step>> sequences() {
@@ -95,6 +100,59 @@ class RegretTimerServiceProperties {
     assertThat(service.poll()).isNull();
   }
 
+  /** Many keys, so that tables grow, and among them keys that collide in every table. */
+  @Property(tries = 50)
+  void firesAsTheModelDoesWhileItGrowsAndShrinks(@ForAll Random random) {
+    RegretTimerService service = new RegretTimerService();
+    Map<String, Place> places = new HashMap<>();
+    TreeSet<Map.Entry<String, Place>> order = new TreeSet<>(ORDER);
+    int schedules = 0;
+    for (int step = 0; step < 4_000; step++) {
+      // Phases of growing and shrinking: of 20 actions, 16 or 4 schedule.
+      boolean growing = step / 1_000 % 2 == 0;
+      String key = random.nextInt(4) == 0 ? colliding(random) : "key-" + random.nextInt(2_000);
+      Place place = new Place(random.nextInt(20), random.nextInt(3));
+      if (random.nextInt(20) < (growing ? 16 : 4)) {
+        service.schedule(key, place.priority(), place.lastChosenMs());
+        Place before = places.put(key, place);
+        if (before != null) {
+          order.remove(Map.entry(key, before));
+        }
+        order.add(Map.entry(key, place));
+        schedules++;
+      } else if (random.nextBoolean()) {
+        service.cancel(key);
+        Place before = places.remove(key);
+        if (before != null) {
+          order.remove(Map.entry(key, before));
+        }
+      } else {
+        Map.Entry<String, Place> first = order.pollFirst();
+        assertThat(service.poll()).isEqualTo(first == null ? null : first.getKey());
+        if (first != null) {
+          places.remove(first.getKey());
+        }
+      }
+      assertThat(service.size()).isEqualTo(places.size());
+      assertThat(service.peek()).isEqualTo(order.isEmpty() ? null : order.first().getKey());
+      assertThat(service.isScheduled(key)).isEqualTo(places.containsKey(key));
+    }
+    assertThat(schedules).isGreaterThan(1_000);
+    while (!order.isEmpty()) {
+      assertThat(service.poll()).isEqualTo(order.pollFirst().getKey());
+    }
+    assertThat(service.poll()).isNull();
+  }
+
+  /** One of 64 keys with equal hash codes. */
+  private static String colliding(Random random) {
+    StringBuilder key = new StringBuilder();
+    for (int i = 0; i < 6; i++) {
+      key.append(random.nextBoolean() ? "Aa" : "BB");
+    }
+    return key.toString();
+  }
+
   private static String pollModel(Map<String, Place> model) {
     String first = firstOf(model);
     model.remove(first);
@@ -102,11 +160,7 @@ class RegretTimerServiceProperties {
   }
 
   private static String firstOf(Map<String, Place> model) {
-    Comparator<Map.Entry<String, Place>> order = Map.Entry.comparingByValue(Place.ORDER);
-    return model.entrySet().stream()
-        .min(order.thenComparing(Map.Entry.comparingByKey()))
-        .map(Map.Entry::getKey)
-        .orElse(null);
+    return model.entrySet().stream().min(ORDER).map(Map.Entry::getKey).orElse(null);
   }
 
   @Example
