@@ -17,13 +17,14 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from freshet.config import Config
+from freshet.demanding import Demander, OnDemandRule
 from freshet.feedback import FeedbackLostError, FeedbackProducer, FeedbackQueueFullError
 from freshet.store.connection import StoreUnavailableError, connect, fetch
 from freshet.store.decoding import Feature, FeatureBatch, FeatureStatus
@@ -57,6 +58,7 @@ class _TableFacts:
 
     ttl_ms: int | None
     feedback_topic: str
+    on_demand: OnDemandRule | None
     read_again_at: float
     """On the monotonic clock, seconds."""
 
@@ -64,8 +66,8 @@ class _TableFacts:
 class Client:
     """Reads features from one region's online store, and sends feedback. Thread-safe.
 
-    A table's time to live and topics come from the definitions given here, else from the store,
-    where ``freshet submit`` leaves them.
+    A table's time to live, its topics, and whether it computes on demand come from the definitions
+    given here, else from the store, where ``freshet submit`` leaves them.
 
     Args:
         config: of the deployment.
@@ -91,6 +93,7 @@ class Client:
             for table in tables
         }
         self._feedback: FeedbackProducer | None = None
+        self._demander = Demander(self._demand, self._fetch)
         self._lock = threading.Lock()
 
     @property
@@ -101,6 +104,9 @@ class Client:
     def get(self, table: str, key: str) -> Feature:
         """The feature of one key.
 
+        Of a table that computes on demand, a value that is missing or too stale is asked for, and
+        waited for as long as the table says (``FeatureTable.on_demand``).
+
         Raises:
             StoreUnavailableError: the store does not answer, after retries.
             LayoutError: what is stored under the key is not Freshet's.
@@ -110,7 +116,8 @@ class Client:
     def get_many(self, table: str, keys: Sequence[str]) -> FeatureBatch:
         """The features of many keys in one round trip (on a Redis Cluster, one to each node).
 
-        The first read of a table makes one more, to learn its time to live.
+        The first read of a table makes one more, to learn its time to live. Of a table that
+        computes on demand, those that are missing or too stale are asked for and waited for.
 
         Returns:
             The features in the order of the keys; also as arrays.
@@ -118,8 +125,7 @@ class Client:
         Raises:
             StoreUnavailableError: the store does not answer, after retries.
         """
-        facts = self._table(table)
-        raw = self._fetch(table, keys)
+        facts, raw = self._read(table, keys)
         return FeatureBatch(table, keys, raw, self._clock(), facts.ttl_ms)
 
     def get_versions(self, table: str, keys: Sequence[str]) -> KeptVersions:
@@ -134,8 +140,7 @@ class Client:
         Raises:
             StoreUnavailableError: the store does not answer, after retries.
         """
-        facts = self._table(table)
-        raw = self._fetch(table, keys)
+        facts, raw = self._read(table, keys)
         return KeptVersions(table, keys, raw, self._clock(), facts.ttl_ms)
 
     def feedback(
@@ -243,6 +248,17 @@ class Client:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
+    def _read(self, table: str, keys: Sequence[str]) -> tuple[_TableFacts, list[bytes | None]]:
+        facts = self._table(table)
+        raw = self._fetch(table, keys)
+        if facts.on_demand is not None:
+            raw = self._demander.newer(table, keys, raw, self._clock(), facts.on_demand)
+        return facts, raw
+
+    def _demand(self, table: str, key: str) -> None:
+        topic = self._table(table).feedback_topic
+        self._producer().demand(topic, key, int(self._clock()))
+
     def _fetch(self, table: str, keys: Sequence[str]) -> list[bytes | None]:
         prefix = key_name(self._config.store_prefix, table, "")
         return fetch(self._redis, [f"{prefix}{key}".encode() for key in keys])
@@ -267,16 +283,21 @@ class Client:
         elif facts is None:
             self._warn_unregistered(name)
             topic = f"{self._config.topic_prefix}feedback.{name}"
-            facts = _TableFacts(None, topic, read_again_at)
+            facts = _TableFacts(None, topic, None, read_again_at)
         else:
-            # A store that lost its contents has lost this too; the time to live is still the same.
-            facts = _TableFacts(facts.ttl_ms, facts.feedback_topic, read_again_at)
+            # A store that lost its contents has lost this too; the definition is still the same.
+            facts = replace(facts, read_again_at=read_again_at)
         self._facts[name] = facts
         return facts
 
     @staticmethod
     def _facts_of(definition: dict[str, Any], read_again_at: float) -> _TableFacts:
-        return _TableFacts(definition["ttl_ms"], definition["feedback_topic"], read_again_at)
+        return _TableFacts(
+            definition["ttl_ms"],
+            definition["feedback_topic"],
+            OnDemandRule.of(definition),
+            read_again_at,
+        )
 
     def _warn_unregistered(self, name: str) -> None:
         known = registered_names(self._redis, store_prefix=self._config.store_prefix)

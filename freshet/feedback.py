@@ -1,12 +1,16 @@
-"""Sends models' feedback to Kafka without blocking the caller, and without losing any silently."""
+"""Sends models' feedback to Kafka without blocking the caller, and without losing any silently.
+
+Readers' demands go the same way.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import math
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -64,8 +68,10 @@ class FeedbackProducer:
         """Messages that Kafka has acknowledged."""
         self.lost = 0
         """Messages that Kafka has not acknowledged in time or has refused."""
+        self._queued = 0
         self._reported_lost = 0
         self._last_loss = ""
+        self._lock = threading.Lock()
 
     def send(
         self,
@@ -95,12 +101,39 @@ class FeedbackProducer:
         message: dict[str, object] = {"key": key, "version": _version_text(version)}
         message |= _errors_to_json(version, error, errors)
         message |= self._optional(ts, model)
+        self._count_queued(1)
+        try:
+            self._produce(topic, key, message, self._on_delivery)
+        except Exception:
+            self._count_queued(-1)
+            raise
+
+    def demand(self, topic: str, key: str, ts: int) -> None:
+        """Queues a demand: someone waits to read the key. It is forgotten if Kafka is away.
+
+        Args:
+            topic: name of the feedback topic, prefix included.
+            key: entity key.
+            ts: event time of the reading, epoch milliseconds.
+
+        Raises:
+            FeedbackQueueFullError: the queue stays full.
+        """
+        self._produce(topic, key, {"key": key, "demand": True, "ts": ts}, _on_demand_delivery)
+
+    def _produce(
+        self,
+        topic: str,
+        key: str,
+        message: Mapping[str, object],
+        on_delivery: Callable[[KafkaError | None, Message], None],
+    ) -> None:
         body = json.dumps(message).encode()
         encoded_key = key.encode()
         deadline: float | None = None
         while True:
             try:
-                self._producer.produce(topic, body, encoded_key, on_delivery=self._on_delivery)
+                self._producer.produce(topic, body, encoded_key, on_delivery=on_delivery)
                 break
             except BufferError:
                 now = time.monotonic()
@@ -111,13 +144,16 @@ class FeedbackProducer:
         self._producer.poll(0)
 
     def flush(self, timeout_s: float) -> None:
-        """Waits until Kafka has acknowledged all that was queued.
+        """Waits until Kafka has acknowledged all feedback that was queued.
 
         Raises:
             FeedbackLostError: not all was acknowledged in time, or some was lost since the last
                 flush.
         """
-        remaining = self._producer.flush(timeout_s)
+        self._producer.poll(0)
+        if self._unacknowledged():
+            self._producer.flush(timeout_s)
+        remaining = self._unacknowledged()
         lost, self._reported_lost = self.lost - self._reported_lost, self.lost
         if lost:
             raise FeedbackLostError(f"Kafka did not take {lost} feedbacks: {self._last_loss}")
@@ -138,13 +174,28 @@ class FeedbackProducer:
         return fields
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        if error is None:
-            self.delivered += 1
-            return
-        self.lost += 1
-        self._last_loss = f"{message.topic()}: {error.str()}"
-        if self.lost - self._reported_lost == 1:
+        with self._lock:
+            if error is None:
+                self.delivered += 1
+                return
+            self.lost += 1
+            self._last_loss = f"{message.topic()}: {error.str()}"
+            is_first = self.lost - self._reported_lost == 1
+        if is_first:
             _log.error("feedback was lost: %s", self._last_loss)
+
+    def _count_queued(self, more: int) -> None:
+        with self._lock:
+            self._queued += more
+
+    def _unacknowledged(self) -> int:
+        with self._lock:
+            return self._queued - self.delivered - self.lost
+
+
+def _on_demand_delivery(error: KafkaError | None, message: Message) -> None:
+    if error is not None:
+        _log.debug("a demand was lost: %s: %s", message.topic(), error.str())
 
 
 def _version_text(version: Version | str | None) -> str | None:
