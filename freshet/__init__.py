@@ -27,6 +27,7 @@ _EXPORTS = {
     "OnDemand": "freshet.table",
     "Points": "freshet.table",
     "Rate": "freshet.table",
+    "RateLimited": "freshet.functions",
     "STLDecomposition": "freshet.functions",
     "Source": "freshet.table",
     "TimeShare": "freshet.table",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         ALSUserEmbedding,
         FeatureFunction,
         ItemFactors,
+        RateLimited,
         STLDecomposition,
         Window,
     )
@@ -80,6 +82,7 @@ __all__ = [
     "OnDemand",
     "Points",
     "Rate",
+    "RateLimited",
     "STLDecomposition",
     "Source",
     "TimeShare",

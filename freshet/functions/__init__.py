@@ -4,6 +4,7 @@ from freshet.functions.aggregate import Aggregate
 from freshet.functions.als import ALSUserEmbedding
 from freshet.functions.base import FeatureFunction
 from freshet.functions.item_factors import ItemFactors
+from freshet.functions.limits import RateLimited
 from freshet.functions.stl import STLDecomposition
 from freshet.functions.window import Window
 from freshet.values import FeatureValue
@@ -22,6 +23,7 @@ __all__ = [
     "FeatureFunction",
     "FeatureValue",
     "ItemFactors",
+    "RateLimited",
     "STLDecomposition",
     "Window",
 ]

@@ -45,7 +45,8 @@ class FeatureFunction(ABC):
             text, bytes, or lists and dicts of these, stored as Avro.
 
         Raises:
-            Exception: any; the key goes to dead letters with the reason and the stack.
+            RateLimited: a third party takes no more calls for now; the key is tried again later.
+            Exception: any other; the key goes to dead letters with the reason and the stack.
         """
 
     def compute_batch(self, windows: Sequence[Window]) -> Sequence[FeatureValue]:
@@ -53,7 +54,8 @@ class FeatureFunction(ABC):
 
         Override it where computing together is cheaper, as with matrices; it must then agree with
         :meth:`compute`. If it raises, or takes longer than the timeout of one key, each key is
-        computed alone with :meth:`compute`, so that only the guilty fail.
+        computed alone with :meth:`compute`, so that only the guilty fail. If it raises
+        ``RateLimited``, all keys are tried again later.
         """
         return [self.compute(window) for window in windows]
 

@@ -11,12 +11,14 @@ request
 response
     u8 format = 1 | u32 count | count items, in the order of the request, of
     u32 context_len | context | u8 status | i64 compute_nanos | u8 encoding | u32 payload_len |
-    payload (of a failure: JSON {"reason": ..., "stack": ...})
+    payload (of a failure: JSON {"reason": ..., "stack": ...}; of a rate limit: JSON
+    {"retry_after_ms": ...})
 """
 
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -57,6 +59,8 @@ class Status(IntEnum):
     OK = 0
     FAILED = 1
     TIMED_OUT = 2
+    RATE_LIMITED = 3
+    """Not a failure: to be tried again later."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +86,22 @@ class ResponseItem:
         """Reason and stack of a failure.
 
         Raises:
-            ValueError: the status is OK.
+            ValueError: the status is no failure's.
         """
-        if self.status == Status.OK:
+        if self.status not in (Status.FAILED, Status.TIMED_OUT):
             raise ValueError("the key did not fail")
         return dict(json.loads(self.payload))
+
+    @property
+    def retry_after_ms(self) -> int:
+        """When to try a rate-limited key again, milliseconds.
+
+        Raises:
+            ValueError: the status is another.
+        """
+        if self.status != Status.RATE_LIMITED:
+            raise ValueError("the key was not rate limited")
+        return int(json.loads(self.payload)["retry_after_ms"])
 
 
 def pack_request(items: Iterable[tuple[bytes, Window]]) -> bytes:
@@ -194,6 +209,12 @@ def pack_failure(
     """Packs the failure of one key."""
     payload = json.dumps({"reason": reason, "stack": stack}).encode()
     return pack_result(context, status, compute_nanos, Encoding.NONE, payload)
+
+
+def pack_rate_limited(context: bytes, compute_nanos: int, retry_after_s: float) -> bytes:
+    """Packs the result of a key that is to be tried again after so long, rounded up to 1 ms."""
+    payload = json.dumps({"retry_after_ms": max(0, math.ceil(retry_after_s * 1000))}).encode()
+    return pack_result(context, Status.RATE_LIMITED, compute_nanos, Encoding.NONE, payload)
 
 
 def join_response(results: Sequence[bytes]) -> bytes:

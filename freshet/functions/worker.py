@@ -15,6 +15,7 @@ import ctypes
 import faulthandler
 import gc
 import json
+import math
 import os
 import resource
 import select
@@ -39,6 +40,7 @@ from freshet.functions.channel import (
     receive_exactly,
     send_frame,
 )
+from freshet.functions.limits import RateLimited
 from freshet.functions.protocol import Status
 from freshet.functions.serialization import load_function
 from freshet.values import encode_payload
@@ -87,7 +89,11 @@ class Deadline:
 
 
 class Server:
-    """The serving process: answers calls until its channel closes."""
+    """The serving process: answers calls until its channel closes.
+
+    When the function says that a third party takes no more calls for now, the keys that come until
+    then are answered without calling it.
+    """
 
     def __init__(self, function: FeatureFunction, timeout_s: float, channel: socket.socket) -> None:
         self._function = function
@@ -95,6 +101,8 @@ class Server:
         self._timeout_s = timeout_s
         self._deadline = Deadline(timeout_s)
         self._channel = channel
+        self._limited_until = -math.inf
+        """When the function may be called again, seconds on the monotonic clock."""
 
     def serve(self) -> None:
         """Serves calls; returns when the parent has closed the channel."""
@@ -112,6 +120,8 @@ class Server:
 
     def _try_batch(self, parts: Sequence[memoryview]) -> bool:
         """Computes all keys together and answers; False if that failed."""
+        if self._limited_for_s() > 0:
+            return self._put_off(parts, self._limited_for_s())
         items = [protocol.unpack_item(part) for part in parts]
         started = time.perf_counter_ns()
         try:
@@ -120,6 +130,9 @@ class Server:
             if len(values) != len(items):
                 raise ValueError(f"compute_batch returned {len(values)} values of {len(items)}")
         except BaseException as e:
+            if isinstance(e, RateLimited):
+                self._limit(e)
+                return self._put_off(parts, e.retry_after_s)
             print(
                 f"{self._name}.compute_batch failed for {len(items)} keys, computing them one by "
                 f"one: {_describe(e, self._timeout_s)}",
@@ -137,6 +150,10 @@ class Server:
         return True
 
     def _compute_one(self, part: memoryview) -> bytes:
+        limited_for_s = self._limited_for_s()
+        if limited_for_s > 0:
+            context, _ = protocol.item_names(part)
+            return protocol.pack_rate_limited(context, 0, limited_for_s)
         item = protocol.unpack_item(part)
         started = time.perf_counter_ns()
         try:
@@ -144,9 +161,27 @@ class Server:
                 value = self._function.compute(item.window)
         except BaseException as e:
             nanos = time.perf_counter_ns() - started
+            if isinstance(e, RateLimited):
+                self._limit(e)
+                return protocol.pack_rate_limited(item.context, nanos, e.retry_after_s)
             return self._pack_failure(item.context, item.window.key, nanos, e, _stack(e))
         nanos = time.perf_counter_ns() - started
         return self._pack(item.context, item.window.key, nanos, value)
+
+    def _put_off(self, parts: Sequence[memoryview], retry_after_s: float) -> bool:
+        """Answers that all keys are to be tried again later. True: they are answered."""
+        for part in parts:
+            context, _ = protocol.item_names(part)
+            result = protocol.pack_rate_limited(context, 0, retry_after_s)
+            send_frame(self._channel, Frame.RESULT, result)
+        return True
+
+    def _limit(self, limit: RateLimited) -> None:
+        self._limited_until = time.monotonic() + limit.retry_after_s
+
+    def _limited_for_s(self) -> float:
+        """How long the function must not be called, seconds; 0 or less when it may be."""
+        return self._limited_until - time.monotonic()
 
     def _pack(self, context: bytes, key: str, nanos: int, value: object) -> bytes:
         try:

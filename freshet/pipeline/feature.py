@@ -82,8 +82,8 @@ def build_feature_job(
     java_env = java_environment(env)
     events = ingest.events(java_env, table_json, deployment_json)
     feedback = ingest.feedback(java_env, table_json, deployment_json)
-    requests = features.maintain(events.records(), feedback.records(), table_json, deployment_json)
-    responses = _compute(requests, table, definition, uid_prefix)
+    scheduled = features.maintain(events.records(), feedback.records(), table_json, deployment_json)
+    responses = _compute(scheduled.requests(), table, definition, uid_prefix)
     results = features.decode(responses, table_json, deployment_json)
     written = store.write(results.changes(), table_json, deployment_json)
 
@@ -92,6 +92,7 @@ def build_feature_job(
     dead_letters = _union(
         events.deadLetters(),
         feedback.deadLetters(),
+        scheduled.deadLetters(),
         results.deadLetters(),
         written.deadLetters(),
     )

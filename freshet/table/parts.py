@@ -73,15 +73,25 @@ class Rate:
     updates_per_second: float
     """Above 0."""
 
+    burst: float | None = None
+    """Most updates at once after a time without any, at least 1; None: one second's worth. It is
+    divided among the subtasks, of which each may make at least one."""
+
     def to_dict(self) -> dict[str, Any]:
         """As the Java side reads it."""
-        return {"kind": "rate", "updates_per_second": float(self.updates_per_second)}
+        return {
+            "kind": "rate",
+            "updates_per_second": float(self.updates_per_second),
+            "burst": None if self.burst is None else float(self.burst),
+        }
 
     def check(self, problems: Problems) -> None:
         """Adds what is wrong."""
         problems.number(
             "budget.updates_per_second", self.updates_per_second, lambda v: v > 0, "above 0"
         )
+        if self.burst is not None:
+            problems.number("budget.burst", self.burst, lambda v: v >= 1, "at least 1")
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,12 @@ Goal: malformed records and misbehaving feature functions cost exactly themselve
 
 Method: one table. Between good events of good keys come every kind of bad event and feedback, and
 single events of keys on which the feature function raises, hangs, kills its own process, or returns
-what cannot be stored. Each bad record's place is taken from its delivery report.
+what cannot be stored, and of one on which it is rate limited once. Each bad record's place is taken
+from its delivery report.
 
 Fails when: a bad input has no dead letter, or more than one, or one without its reason, place and
-bytes; a good key's value is not that of its window; the job restarts.
+bytes; the rate-limited key has one, or no value; a good key's value is not that of its window; the
+job restarts.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ pytestmark = pytest.mark.integration
 
 EVENT_BYTES_MAX = 4_096
 VALUE_BYTES_MAX = 1_024
+LIMITED = "rate-limited"
 GOOD_KEYS = tuple(f"good-{i}" for i in range(10))
 NOW_MS = int(time.time() * 1_000)
 TWO_DAYS_MS = 2 * 86_400_000
@@ -45,8 +48,14 @@ from freshet import *
 class Moody(FeatureFunction):
     """Behaves as the name of the key says."""
 
+    def __init__(self):
+        self.calls_refused = 0
+
     def compute(self, window):
         newest = float(window.values[-1])
+        if window.key == "{LIMITED}" and self.calls_refused == 0:
+            self.calls_refused += 1
+            raise RateLimited(retry_after_s=0.3)
         if newest == 13.0:
             if window.key == "raises":
                 raise ArithmeticError("thirteen brings bad luck")
@@ -205,6 +214,7 @@ def test_bad_input_costs_itself_only(stack: Stack, tmp_path: Path) -> None:
         eventually(lambda: len(job.dead_letters()) >= expected, f"{expected} dead letters")
         sender.good_round(7.0)
         sender.mood("raises", 8.0)
+        sender.mood(LIMITED, 9.0)
         job.topics.flush()
         eventually(lambda: assert_values(job), "good keys have the values of their windows")
 
@@ -212,10 +222,12 @@ def test_bad_input_costs_itself_only(stack: Stack, tmp_path: Path) -> None:
         assert_bad_records(sender, [x for x in letters if x["stage"] in ("EVENT", "FEEDBACK")])
         assert_moods([x for x in letters if x["stage"] in ("FUNCTION", "STORE")])
         assert len(letters) == expected
-        assert job.store.keys() == {*GOOD_KEYS, "raises"}
+        assert job.store.keys() == {*GOOD_KEYS, "raises", LIMITED}
         assert job.restarts == 0
         assert job.is_running()
         eventually(lambda: job.metric("deadLetters") == expected, "the metric", deadline_s=30)
+        # Once, or once more if one of the others ended the process in between.
+        assert job.metric("updatesRateLimited") >= 1
 
 
 def send_all(job: Job, sender: Sender) -> None:
@@ -233,11 +245,12 @@ def send_all(job: Job, sender: Sender) -> None:
 
 
 def assert_values(job: Job) -> bool:
-    """Each good key holds the newest value and a full window; the key that raised has recovered."""
-    stored = job.store.get_many([*GOOD_KEYS, "raises"])
+    """Each good key holds the newest value and a full window; the others have recovered."""
+    stored = job.store.get_many([*GOOD_KEYS, "raises", LIMITED])
     values = {key: value.payload for key, value in stored.items()}
     good = packed([7.0, 3.0])[1]
-    assert values == dict.fromkeys(GOOD_KEYS, good) | {"raises": packed([8.0, 2.0])[1]}
+    recovered = {"raises": packed([8.0, 2.0])[1], LIMITED: packed([9.0, 1.0])[1]}
+    assert values == dict.fromkeys(GOOD_KEYS, good) | recovered
     return True
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from freshet.functions import FeatureFunction, Window
+from freshet.functions import FeatureFunction, RateLimited, Window
 
 HUGE_OUTPUT_BYTES = 1 << 20
 HUGE_VALUE_NUMBERS = 2_000_000
@@ -192,3 +192,27 @@ class Threaded(FeatureFunction):
     def compute(self, window: Window) -> Any:
         ACTIONS.get(window.key, lambda: None)()
         return [float(self.prepared_in == os.getpid())]
+
+
+@dataclass
+class Limited(FeatureFunction):
+    """A third party that takes so many calls, and then none for a while; a value counts the calls.
+
+    Computes together where that is asked for.
+    """
+
+    calls_allowed: int
+    retry_after_s: float
+    calls: int = field(default=0, init=False)
+
+    def compute(self, window: Window) -> list[float]:
+        self.calls += 1
+        if self.calls > self.calls_allowed:
+            self.calls_allowed = 10**9  # as much as it is asked for, after the pause
+            raise RateLimited(self.retry_after_s)
+        return [float(self.calls)]
+
+
+class LimitedTogether(Limited):
+    def compute_batch(self, windows: Sequence[Window]) -> list[list[float]]:
+        return [self.compute(window) for window in windows]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import resource
 import signal
 import subprocess
@@ -22,6 +23,7 @@ import pytest
 
 from freshet.functions import FeatureFunction, Window, isolation
 from freshet.functions.isolation import FunctionStartError, IsolatedFunction
+from freshet.functions.limits import MAX_RETRY_AFTER_S, RateLimited
 from freshet.functions.protocol import (
     ProtocolError,
     ResponseItem,
@@ -35,6 +37,8 @@ from tests.unit.functions.misbehaving import (
     HUGE_VALUE_NUMBERS,
     ChangesItsWindow,
     Counting,
+    Limited,
+    LimitedTogether,
     Marked,
     Misbehaving,
     MisbehavingTogether,
@@ -316,3 +320,40 @@ def test_default_python_is_found_inside_a_foreign_executable(
     found = Path(isolation.default_python())
     assert found.exists()
     assert found.parent == expected.parent
+
+
+def test_a_rate_limit_puts_off_its_key_and_all_that_follow() -> None:
+    with isolated(Limited(calls_allowed=2, retry_after_s=60.0)) as function:
+        items = compute(function, "a", "b", "c", "d")
+        assert [item.status for item in items] == [Status.OK] * 2 + [Status.RATE_LIMITED] * 2
+        assert items[2].retry_after_ms == 60_000
+        assert 0 < items[3].retry_after_ms <= 60_000
+        with pytest.raises(ValueError, match="did not fail"):
+            _ = items[2].failure
+        # The next batch is answered without a call while the time has not passed.
+        (again,) = compute(function, "c")
+        assert again.status == Status.RATE_LIMITED
+        assert function.restarts == 0
+
+
+def test_a_rate_limit_in_a_batch_puts_all_of_it_off() -> None:
+    with isolated(LimitedTogether(calls_allowed=2, retry_after_s=60.0)) as function:
+        assert {item.status for item in compute(function, "a", "b", "c")} == {Status.RATE_LIMITED}
+        assert {item.status for item in compute(function, "a", "b")} == {Status.RATE_LIMITED}
+
+
+@pytest.mark.parametrize("made", [Limited, LimitedTogether])
+def test_after_the_pause_the_function_is_called_again(made: type[Limited]) -> None:
+    with isolated(made(calls_allowed=0, retry_after_s=0.0)) as function:
+        first = compute(function, "a", "b")
+        assert first[0].status == Status.RATE_LIMITED
+        assert first[0].retry_after_ms == 0
+        assert [item.status for item in compute(function, "a", "b")] == [Status.OK] * 2
+
+
+def test_a_retry_time_that_is_none_is_refused() -> None:
+    for seconds in (-1, float("nan")):
+        with pytest.raises(ValueError, match="at least 0"):
+            RateLimited(seconds)
+    assert RateLimited(float("inf")).retry_after_s == MAX_RETRY_AFTER_S
+    assert pickle.loads(pickle.dumps(RateLimited(2))).retry_after_s == 2.0

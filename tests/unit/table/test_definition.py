@@ -109,7 +109,14 @@ def test_to_dict_is_the_contract_with_the_java_side() -> None:
     [
         ({"window": Duration("3d")}, {"window": {"duration_ms": 259200000}, "min_points": 1}),
         ({"budget": TimeShare(0.25)}, {"budget": {"kind": "time-share", "share": 0.25}}),
-        ({"budget": Rate(10)}, {"budget": {"kind": "rate", "updates_per_second": 10.0}}),
+        (
+            {"budget": Rate(10)},
+            {"budget": {"kind": "rate", "updates_per_second": 10.0, "burst": None}},
+        ),
+        (
+            {"budget": Rate(10, burst=100)},
+            {"budget": {"kind": "rate", "updates_per_second": 10.0, "burst": 100.0}},
+        ),
         ({"min_points": 7}, {"min_points": 7}),
         ({"policy": "random", "policy_seed": -5}, {"policy": "random", "policy_seed": -5}),
         ({"missing_regret": 0}, {"missing_regret": 0.0}),
@@ -183,6 +190,7 @@ def test_every_problem_is_reported_at_once() -> None:
         ({"keep_versions": 9}, "keep_versions must be an integer from 1 to 8, not 9"),
         ({"on_demand": OnDemand("soon")}, "on_demand.max_staleness: 'soon' is no duration"),
         ({"on_demand": OnDemand("1s", "0s")}, "on_demand.max_wait must be at least 1 ms"),
+        ({"budget": Rate(1, burst=0)}, "budget.burst must be at least 1, not 0"),
         ({"on_demand": True}, "on_demand must be OnDemand(max_staleness='5m') or None, not True"),
         ({"on_demand": OnDemand("1s"), "policy": "fifo"}, "'fifo' computes every event"),
     ],

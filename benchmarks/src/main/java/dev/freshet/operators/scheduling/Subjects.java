@@ -1,12 +1,15 @@
 package dev.freshet.operators.scheduling;
 
 import dev.freshet.benchmarks.CountingOutput;
+import dev.freshet.connectors.format.AvroRecordTypeInfo;
 import dev.freshet.connectors.record.Event;
 import dev.freshet.connectors.record.ValueKind;
 import dev.freshet.operators.compute.ComputeOutcomes;
+import dev.freshet.operators.compute.ComputeRequestEncoder;
 import dev.freshet.operators.compute.TaskIds;
 import org.apache.flink.streaming.api.operators.KeyedProcessOperator;
 import org.apache.flink.streaming.api.operators.SimpleOperatorFactory;
+import org.apache.flink.util.OutputTag;
 
 /** The operators that are compared. */
 final class Subjects {
@@ -37,9 +40,13 @@ final class Subjects {
             false,
             new BudgetSettings.TimeShare(share),
             BUNDLE_TARGET_MS,
-            BUNDLE_MAX_KEYS);
+            BUNDLE_MAX_KEYS,
+            ComputeRequestEncoder.WINDOW_BYTES_MAX);
     OperatorHarness<byte[]> harness =
-        new OperatorHarness<>(new FeatureMaintenanceOperatorFactory(settings), backend);
+        new OperatorHarness<>(
+            new FeatureMaintenanceOperatorFactory(
+                settings, new OutputTag<>("dead-letters", AvroRecordTypeInfo.DEAD_LETTER)),
+            backend);
     harness.start(
         new ComputedAtOnce(ComputeOutcomes.of(TaskIds.of(harness.getEnvironment(), TABLE))));
     return harness;

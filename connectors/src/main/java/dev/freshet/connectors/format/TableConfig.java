@@ -233,6 +233,8 @@ public record TableConfig(
    * @param kind {@code time-share}, {@code rate} or {@code event-time-step}
    * @param share share of the subtask's time, 0 to 1; time-share only
    * @param updatesPerSecond of the whole table; rate only
+   * @param burst most updates at once after a time without any, of the whole table; null for one
+   *     second's worth; rate only
    * @param updatesPerStep updates in each step of event time; event-time-step only
    * @param stepMs length of a step of event time, milliseconds; event-time-step only
    * @param initialUpdates updates granted once, at the start; event-time-step only
@@ -241,6 +243,7 @@ public record TableConfig(
       String kind,
       double share,
       double updatesPerSecond,
+      Double burst,
       double updatesPerStep,
       @JsonProperty("step_ms") long stepMs,
       double initialUpdates)
@@ -257,10 +260,14 @@ public record TableConfig(
         case TIME_SHARE ->
             problems.require(
                 share > 0 && share <= 1, "budget.share is " + share + "; it must be in (0, 1]");
-        case RATE ->
-            problems.require(
-                updatesPerSecond > 0,
-                "budget.updates_per_second is " + updatesPerSecond + "; it must be positive");
+        case RATE -> {
+          problems.require(
+              updatesPerSecond > 0,
+              "budget.updates_per_second is " + updatesPerSecond + "; it must be positive");
+          problems.require(
+              burst == null || burst >= 1,
+              "budget.burst is " + burst + "; it must be at least 1, or null");
+        }
         case EVENT_TIME_STEP -> {
           problems.require(
               updatesPerStep > 0,

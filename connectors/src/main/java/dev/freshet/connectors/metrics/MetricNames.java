@@ -26,6 +26,9 @@ public final class MetricNames {
   /** Counter: computations that failed or timed out. */
   public static final String UPDATES_FAILED = "updatesFailed";
 
+  /** Counter: computations that a rate limit put off. */
+  public static final String UPDATES_RATE_LIMITED = "updatesRateLimited";
+
   /** Gauge: sum of the estimated regret of all keys, in units of the fed-back error. */
   public static final String ESTIMATED_REGRET = "estimatedRegret";
 

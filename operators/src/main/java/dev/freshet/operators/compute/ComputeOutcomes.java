@@ -15,15 +15,38 @@ import java.util.concurrent.ConcurrentMap;
  */
 public final class ComputeOutcomes {
 
+  /** How a computation ended. */
+  public enum Ending {
+    /** There is a value. */
+    COMPUTED,
+    /** There is none, and trying the same again would be of no use. */
+    FAILED,
+    /** Something that the function depends on took no more calls: it is to be tried again later. */
+    RATE_LIMITED
+  }
+
   /**
    * The end of one computation.
    *
    * @param key entity key
    * @param version version that the computation was to make
-   * @param succeeded whether there is a value
+   * @param ending how it ended
    * @param computeNanos time of the computation, nanoseconds
+   * @param retryAfterMs when to try again, from now on, milliseconds; 0 unless rate limited
    */
-  public record Outcome(String key, Version version, boolean succeeded, long computeNanos) {}
+  public record Outcome(
+      String key, Version version, Ending ending, long computeNanos, long retryAfterMs) {
+
+    /** A computation that came to an end of its own. */
+    public Outcome(String key, Version version, boolean succeeded, long computeNanos) {
+      this(key, version, succeeded ? Ending.COMPUTED : Ending.FAILED, computeNanos, 0);
+    }
+
+    /** A computation that was put off. */
+    public static Outcome rateLimited(String key, Version version, long retryAfterMs) {
+      return new Outcome(key, version, Ending.RATE_LIMITED, 0, retryAfterMs);
+    }
+  }
 
   private static final ConcurrentMap<String, ComputeOutcomes> BOARDS = new ConcurrentHashMap<>();
 

@@ -31,13 +31,25 @@ public final class ComputeRequestEncoder {
   private static final int INITIAL_CAPACITY = 1 << 16;
   private static final int CAPACITY_MAX = Integer.MAX_VALUE - 8;
 
+  /** A batch to which a window is added may be as large as this, so that every window fits. */
+  public static final int BATCH_BYTES_MAX = 16 << 20;
+
+  /** Largest window that fits into a request, bytes. */
+  public static final int WINDOW_BYTES_MAX = CAPACITY_MAX - BATCH_BYTES_MAX;
+
   private final ValueKind kind;
+  private final int windowBytesMax;
   private ByteBuffer buffer = ByteBuffer.allocate(INITIAL_CAPACITY).order(ByteOrder.LITTLE_ENDIAN);
   private int count;
 
-  /** An encoder for windows whose events have this kind of value. */
-  public ComputeRequestEncoder(ValueKind kind) {
+  /**
+   * An encoder for windows whose events have this kind of value.
+   *
+   * @param windowBytesMax largest window that is taken, at most {@link #WINDOW_BYTES_MAX}
+   */
+  public ComputeRequestEncoder(ValueKind kind, int windowBytesMax) {
     this.kind = kind;
+    this.windowBytesMax = Math.min(windowBytesMax, WINDOW_BYTES_MAX);
     clear();
   }
 
@@ -58,13 +70,19 @@ public final class ComputeRequestEncoder {
     return buffer.position();
   }
 
+  /** Whether the batch has come to its size, so that nothing more may be added. */
+  public boolean isFull() {
+    return bytes() >= BATCH_BYTES_MAX;
+  }
+
   /**
-   * Adds a window.
+   * Adds a window, unless it is too large.
    *
    * @param entries encoded events in order of time: 8 bytes of event time, then from valueOffset on
    *     the value; not empty
+   * @return null, or what is wrong with the window, and nothing was added
    */
-  public void add(ComputeContext context, List<byte[]> entries, int valueOffset) {
+  public String add(ComputeContext context, List<byte[]> entries, int valueOffset) {
     byte[] contextBytes = context.encode();
     byte[] key = context.key().getBytes(StandardCharsets.UTF_8);
     int longest = 0;
@@ -73,8 +91,21 @@ public final class ComputeRequestEncoder {
       longest = Math.max(longest, entry.length - valueOffset);
       bytes += entry.length - valueOffset + Integer.BYTES;
     }
-    ensure(
-        context.key(), kind == ValueKind.VECTOR ? bytes + (long) longest * entries.size() : bytes);
+    if (kind == ValueKind.VECTOR) {
+      bytes += (long) longest * entries.size();
+    }
+    if (bytes > windowBytesMax) {
+      return "the window of key '"
+          + context.key()
+          + "' has "
+          + entries.size()
+          + " events and takes "
+          + bytes
+          + " bytes, and at most "
+          + windowBytesMax
+          + " fit into a request; shorten the table's window, or send smaller events";
+    }
+    ensure(bytes);
     buffer.putInt(contextBytes.length).put(contextBytes);
     buffer.putShort((short) key.length).put(key);
     buffer.putLong(context.eventTimeMs());
@@ -97,6 +128,7 @@ public final class ComputeRequestEncoder {
       }
     }
     count++;
+    return null;
   }
 
   /** The batch's bytes. */
@@ -105,19 +137,13 @@ public final class ComputeRequestEncoder {
     return Arrays.copyOf(buffer.array(), buffer.position());
   }
 
-  private void ensure(String key, long bytes) {
+  private void ensure(long bytes) {
     if (buffer.remaining() >= bytes) {
       return;
     }
     long needed = buffer.position() + bytes;
     if (needed > CAPACITY_MAX) {
-      throw new IllegalStateException(
-          "the window of key '"
-              + key
-              + "' takes "
-              + bytes
-              + " bytes, more than one array holds; shorten the table's window or its"
-              + " max_event_bytes");
+      throw new IllegalStateException("a window was added to a batch that is full");
     }
     long capacity = Math.min(CAPACITY_MAX, Math.max(buffer.capacity() * 2L, needed));
     ByteBuffer larger = ByteBuffer.allocate((int) capacity).order(ByteOrder.LITTLE_ENDIAN);

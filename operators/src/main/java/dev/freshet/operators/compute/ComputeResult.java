@@ -12,7 +12,8 @@ import java.util.List;
  * @param status how the computation ended
  * @param computeNanos time of the computation, nanoseconds
  * @param encoding of the payload: 0 none, 1 float32 vector, 2 Avro, as in the store layout
- * @param payload the packed value; of a failure, UTF-8 JSON with reason and stack
+ * @param payload the packed value; of a failure, UTF-8 JSON with reason and stack; of a rate limit,
+ *     UTF-8 JSON with retry_after_ms
  */
 public record ComputeResult(
     ComputeContext context, Status status, long computeNanos, int encoding, ByteBuffer payload) {
@@ -23,7 +24,9 @@ public record ComputeResult(
   public enum Status {
     OK,
     FAILED,
-    TIMED_OUT
+    TIMED_OUT,
+    /** Not a failure: to be tried again after the time in the payload. */
+    RATE_LIMITED
   }
 
   /**

@@ -3,6 +3,7 @@ package dev.freshet.operators.compute;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.freshet.connectors.metrics.MetricNames;
+import dev.freshet.connectors.record.Version;
 import dev.freshet.schemas.DeadLetter;
 import dev.freshet.schemas.FeatureChange;
 import dev.freshet.schemas.Operation;
@@ -20,7 +21,7 @@ import org.apache.flink.util.OutputTag;
 
 /**
  * Turns the feature function's answers into changes for the online store, its failures into dead
- * letters, and tells the scheduler of both.
+ * letters, and tells the scheduler of both, and of what was put off by a rate limit.
  */
 final class FeatureResultDecoder extends AbstractStreamOperator<FeatureChange>
     implements OneInputStreamOperator<byte[], FeatureChange> {
@@ -64,18 +65,29 @@ final class FeatureResultDecoder extends AbstractStreamOperator<FeatureChange>
   public void processElement(StreamRecord<byte[]> element) throws IOException {
     long now = getProcessingTimeService().getCurrentProcessingTime();
     for (ComputeResult result : ComputeResult.decodeAll(element.getValue())) {
-      ComputeContext context = result.context();
-      boolean succeeded = result.status() == ComputeResult.Status.OK;
-      if (succeeded) {
-        output.collect(new StreamRecord<>(toChange(result, now)));
-      } else {
-        deadLetterCount.inc();
-        output.collect(deadLetters, new StreamRecord<>(toDeadLetter(result)));
+      switch (result.status()) {
+        case OK -> output.collect(new StreamRecord<>(toChange(result, now)));
+        case FAILED, TIMED_OUT -> {
+          deadLetterCount.inc();
+          output.collect(deadLetters, new StreamRecord<>(toDeadLetter(result)));
+        }
+        case RATE_LIMITED -> {}
       }
-      outcomes.report(
-          new ComputeOutcomes.Outcome(
-              context.key(), context.version(), succeeded, result.computeNanos()));
+      outcomes.report(toOutcome(result));
     }
+  }
+
+  private static ComputeOutcomes.Outcome toOutcome(ComputeResult result) throws IOException {
+    String key = result.context().key();
+    Version version = result.context().version();
+    return switch (result.status()) {
+      case OK -> new ComputeOutcomes.Outcome(key, version, true, result.computeNanos());
+      case FAILED, TIMED_OUT ->
+          new ComputeOutcomes.Outcome(key, version, false, result.computeNanos());
+      case RATE_LIMITED ->
+          ComputeOutcomes.Outcome.rateLimited(
+              key, version, readPayload(result).path("retry_after_ms").asLong());
+    };
   }
 
   private FeatureChange toChange(ComputeResult result, long now) {
@@ -94,10 +106,14 @@ final class FeatureResultDecoder extends AbstractStreamOperator<FeatureChange>
         .build();
   }
 
-  private DeadLetter toDeadLetter(ComputeResult result) throws IOException {
+  private static JsonNode readPayload(ComputeResult result) throws IOException {
     byte[] payload = new byte[result.payload().remaining()];
     result.payload().duplicate().get(payload);
-    JsonNode failure = JSON.readTree(payload);
+    return JSON.readTree(payload);
+  }
+
+  private DeadLetter toDeadLetter(ComputeResult result) throws IOException {
+    JsonNode failure = readPayload(result);
     ComputeContext context = result.context();
     return DeadLetter.newBuilder()
         .setTable(table)

@@ -24,23 +24,27 @@ public final class FeatureStreams {
   /**
    * Schedules the computations of a table.
    *
-   * @return batches of windows, as {@code ComputeRequestEncoder} writes them, for the feature
-   *     function; it must be the next operator of the same chain
+   * @return what to compute, for the feature function; it must be the next operator of the same
+   *     chain
    */
-  public static DataStream<byte[]> maintain(
+  public static Scheduled maintain(
       DataStream<Event> events,
       DataStream<Feedback> feedback,
       String tableJson,
       String deploymentJson) {
     MaintenanceSettings settings = MaintenanceSettings.of(TableConfig.parse(tableJson));
-    return events
-        .keyBy(Event::key, Types.STRING)
-        .connect(feedback.keyBy(Feedback::key, Types.STRING))
-        .transform(
-            "Schedule features of " + settings.table(),
-            PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO,
-            new FeatureMaintenanceOperatorFactory(settings))
-        .uid(DeploymentConfig.parse(deploymentJson).uid("feature-maintenance"));
+    OutputTag<DeadLetter> deadLetters =
+        new OutputTag<>("windows-too-large", AvroRecordTypeInfo.DEAD_LETTER);
+    SingleOutputStreamOperator<byte[]> requests =
+        events
+            .keyBy(Event::key, Types.STRING)
+            .connect(feedback.keyBy(Feedback::key, Types.STRING))
+            .transform(
+                "Schedule features of " + settings.table(),
+                PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO,
+                new FeatureMaintenanceOperatorFactory(settings, deadLetters))
+            .uid(DeploymentConfig.parse(deploymentJson).uid("feature-maintenance"));
+    return new Scheduled(requests, requests.getSideOutput(deadLetters));
   }
 
   /**
@@ -62,6 +66,14 @@ public final class FeatureStreams {
             .uid(DeploymentConfig.parse(deploymentJson).uid("feature-result-decoder"));
     return new Results(changes, changes.getSideOutput(deadLetters));
   }
+
+  /**
+   * What is to be computed.
+   *
+   * @param requests batches of windows, as {@code ComputeRequestEncoder} writes them
+   * @param deadLetters windows that can't be computed
+   */
+  public record Scheduled(DataStream<byte[]> requests, DataStream<DeadLetter> deadLetters) {}
 
   /**
    * The decoded answers.

@@ -24,11 +24,18 @@ public sealed interface BudgetSettings extends Serializable {
    * A rate over all subtasks.
    *
    * @param updatesPerSecond above 0
+   * @param burst most updates at once after a time without any
    */
-  record Rate(double updatesPerSecond) implements BudgetSettings {
+  record Rate(double updatesPerSecond, double burst) implements BudgetSettings {
+
+    /** A rate with a burst of one second's worth. */
+    public Rate(double updatesPerSecond) {
+      this(updatesPerSecond, updatesPerSecond);
+    }
+
     @Override
     public ComputeBudget forSubtask(int parallelism) {
-      return new RateBudget(updatesPerSecond / parallelism);
+      return new RateBudget(updatesPerSecond / parallelism, burst / parallelism);
     }
   }
 

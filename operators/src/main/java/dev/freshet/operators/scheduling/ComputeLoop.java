@@ -19,7 +19,7 @@ final class ComputeLoop {
   /**
    * A batch that was computed.
    *
-   * @param keys keys in it
+   * @param keys keys in it that were computed
    * @param computeNanos time of the feature function, nanoseconds; 0 when not known
    * @param exhausted whether no key is left to choose
    */
@@ -37,6 +37,7 @@ final class ComputeLoop {
   private boolean armed;
   private boolean inputSinceTick;
   private long sliceEndNanos = Long.MIN_VALUE;
+  private long pausedUntilNanos = Long.MIN_VALUE;
 
   ComputeLoop(ComputeBudget.WallClock budget, ProcessingTimeService time, Step step) {
     this.budget = budget;
@@ -52,6 +53,11 @@ final class ComputeLoop {
     }
   }
 
+  /** Computes nothing for so long; of several pauses the one that ends last counts. */
+  void pause(long durationNanos) {
+    pausedUntilNanos = Math.max(pausedUntilNanos, nanos() + durationNanos);
+  }
+
   /** Tells that input was processed. */
   void inputTaken() {
     inputSinceTick = true;
@@ -64,6 +70,10 @@ final class ComputeLoop {
     inputSinceTick = false;
     if (inputIsComing && now < sliceEndNanos) {
       arm(0);
+      return;
+    }
+    if (now < pausedUntilNanos) {
+      arm(pausedUntilNanos - now);
       return;
     }
     int permits = budget.permits(now);
@@ -85,7 +95,7 @@ final class ComputeLoop {
     if (batch.exhausted()) {
       armed = false;
     } else {
-      arm(Math.max(0, budget.nextPermitNanos(end) - end));
+      arm(Math.max(0, Math.max(pausedUntilNanos, budget.nextPermitNanos(end)) - end));
     }
   }
 

@@ -7,6 +7,10 @@ import dev.freshet.operators.compute.ComputeContext;
 import dev.freshet.operators.compute.ComputeOutcomes;
 import dev.freshet.operators.compute.ComputeRequestEncoder;
 import dev.freshet.operators.compute.TaskIds;
+import dev.freshet.schemas.DeadLetter;
+import dev.freshet.schemas.Stage;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
@@ -30,6 +34,7 @@ import org.apache.flink.streaming.api.operators.Triggerable;
 import org.apache.flink.streaming.api.operators.TwoInputStreamOperator;
 import org.apache.flink.streaming.api.watermark.Watermark;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
+import org.apache.flink.util.OutputTag;
 
 /**
  * Feature maintenance (RALF §2.4): events go into the key's raw window, feedback into its regret,
@@ -63,10 +68,16 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
   /** Feedback may be ahead of this clock by so much, e.g. after a failover to a slower clock. */
   private static final long MAX_CLOCK_SKEW_MICROS = 60_000_000;
 
-  /** Limit of a batch's size, so that many keys with large windows do not end in one array. */
-  private static final int BATCH_BYTES_MAX = 16 << 20;
+  /** A function that says "later" without saying when is not called in a tight loop. */
+  private static final long PAUSE_MS_MIN = 10;
+
+  /** Whatever a third party says, it is asked again after so long. */
+  private static final long PAUSE_MS_MAX = 300_000;
+
+  private static final long NANOS_PER_MS = 1_000_000;
 
   private final MaintenanceSettings settings;
+  private final OutputTag<DeadLetter> deadLetters;
 
   private transient ValueState<KeyRecord> records;
   private transient ListStateDescriptor<EarlyInput> earlyInputs;
@@ -89,11 +100,16 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
   private transient RandomPolicy lottery;
   private transient SplittableRandom chance;
   private transient long lastBatchNanos;
+  private transient int lastBatchPutOff;
+  private transient long pausedUntilNanos;
 
   FeatureMaintenanceOperator(
-      StreamOperatorParameters<byte[]> parameters, MaintenanceSettings settings) {
+      StreamOperatorParameters<byte[]> parameters,
+      MaintenanceSettings settings,
+      OutputTag<DeadLetter> deadLetters) {
     super(parameters);
     this.settings = settings;
+    this.deadLetters = deadLetters;
   }
 
   @Override
@@ -128,7 +144,8 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     clock = new VersionClock(maxParallelism());
     metrics = new MaintenanceMetrics(getMetricGroup(), settings.table(), timers);
     bundles = new BundleSizer(settings.bundleTargetMs(), settings.bundleMaxKeys());
-    encoder = new ComputeRequestEncoder(settings.kind());
+    encoder = new ComputeRequestEncoder(settings.kind(), settings.windowBytesMax());
+    pausedUntilNanos = Long.MIN_VALUE;
     outcomes =
         ComputeOutcomes.of(TaskIds.of(getContainingTask().getEnvironment(), settings.table()));
     openBudget();
@@ -161,7 +178,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
       setCurrentKey(key);
       KeyRecord record = records.value();
       clock.observe(keyGroup(key), record.lastChosenTimestamp);
-      if (record.loseComputation()) {
+      if (record.undoComputation()) {
         records.update(record);
       }
       if (record.retryAt > now()) {
@@ -297,10 +314,13 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
       timers.reprioritize(key -> lottery.lot(key, stepEnd));
     }
     int chosen = 0;
-    while (chosen < allowed && !timers.isEmpty()) {
-      chosen += compute(Math.min(allowed - chosen, bundles.keys()), stepEnd, stepEnd * 1_000);
+    int computed = 0;
+    while (chosen < allowed && !timers.isEmpty() && !isPaused()) {
+      int batch = compute(Math.min(allowed - chosen, bundles.keys()), stepEnd, stepEnd * 1_000);
+      chosen += batch;
+      computed += batch - lastBatchPutOff;
     }
-    stepBudget.spend(chosen);
+    stepBudget.spend(computed);
   }
 
   /** A batch of the wall-clock loop; returns the nanoseconds that the feature function took. */
@@ -308,7 +328,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     takeOutcomes();
     long nowMs = getProcessingTimeService().getCurrentProcessingTime();
     int keys = compute(Math.min(allowed, bundles.keys()), Long.MAX_VALUE, nowMs * 1_000);
-    return new ComputeLoop.Batch(keys, lastBatchNanos, timers.isEmpty());
+    return new ComputeLoop.Batch(keys - lastBatchPutOff, lastBatchNanos, timers.isEmpty());
   }
 
   /**
@@ -322,13 +342,14 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     encoder.clear();
     resuming.clear();
     while (encoder.count() < maxKeys
-        && encoder.bytes() < BATCH_BYTES_MAX
+        && !encoder.isFull()
         && !timers.isEmpty()
         && !resuming.firesBefore(timers)) {
       choose(nextKey(), horizon, physicalMicros);
     }
     int chosen = encoder.count();
     lastBatchNanos = 0;
+    lastBatchPutOff = 0;
     if (chosen > 0) {
       metrics.updates.inc(chosen);
       output.collect(new StreamRecord<>(encoder.toBytes()));
@@ -369,15 +390,39 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     long timestamp = clock.next(keyGroup(key), physicalMicros);
     long eventTime = RawWindow.timestamp(points.get(points.size() - 1));
     record.startComputation(timestamp, eventTime, stillPending, oldestStillPending);
-    if (stillPending > 0) {
+    ComputeContext context =
+        new ComputeContext(key, new Version(timestamp, settings.origin()), eventTime, regret);
+    String problem = encoder.add(context, points, RawWindow.VALUE_OFFSET);
+    if (problem != null) {
+      rejectWindow(context, record, problem);
+    } else if (stillPending > 0) {
       resuming.schedule(key, priority(record), record.lastChosenMs());
     }
-    encoder.add(
-        new ComputeContext(key, new Version(timestamp, settings.origin()), eventTime, regret),
-        points,
-        RawWindow.VALUE_OFFSET);
     windows.trim(record, window, eventTime);
     records.update(record);
+  }
+
+  /** A window that can't be computed costs its key a dead letter, as a failed computation does. */
+  private void rejectWindow(ComputeContext context, KeyRecord record, String problem) {
+    metrics.deadLetters.inc();
+    output.collect(
+        deadLetters,
+        new StreamRecord<>(
+            DeadLetter.newBuilder()
+                .setTable(settings.table())
+                .setStage(Stage.FUNCTION)
+                .setReason(problem)
+                .setKey(ByteBuffer.wrap(context.key().getBytes(StandardCharsets.UTF_8)))
+                .setEventTime(context.eventTimeMs())
+                .build()));
+    fail(record);
+    reschedule(context.key(), record);
+  }
+
+  private void fail(KeyRecord record) {
+    metrics.updatesFailed.inc();
+    record.failComputation(now() + backoff.delayMs(record.failures));
+    wakeUp(record.retryAt);
   }
 
   private void takeOutcomes() throws Exception {
@@ -394,22 +439,53 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     if (record == null || record.inFlightTimestamp != outcome.version().timestampMicros()) {
       return;
     }
-    if (outcome.succeeded()) {
-      metrics.regretChanged(-record.regret);
-      record.completeComputation(outcome.version().origin());
-    } else {
-      metrics.updatesFailed.inc();
-      record.failComputation(now() + backoff.delayMs(record.failures));
-      wakeUp(record.retryAt);
+    switch (outcome.ending()) {
+      case COMPUTED -> {
+        metrics.regretChanged(-record.regret);
+        record.completeComputation(outcome.version().origin());
+        measure(outcome, record);
+      }
+      case FAILED -> {
+        fail(record);
+        measure(outcome, record);
+      }
+      case RATE_LIMITED -> {
+        metrics.updatesRateLimited.inc();
+        record.undoComputation();
+        lastBatchPutOff++;
+        pause(outcome.retryAfterMs());
+      }
     }
+    records.update(record);
+    reschedule(outcome.key(), record);
+  }
+
+  private void measure(ComputeOutcomes.Outcome outcome, KeyRecord record) {
     double costBefore = record.costNanos;
     record.computed(outcome.computeNanos());
     metrics.costChanged(costBefore, record.costNanos);
-    records.update(record);
     bundles.measured(outcome.computeNanos());
     lastBatchNanos += outcome.computeNanos();
     metrics.computeTimeMicros.update(outcome.computeNanos() / 1_000);
-    reschedule(outcome.key(), record);
+  }
+
+  /** Computes nothing for so long, whichever key: the limit is not on a key. */
+  private void pause(long retryAfterMs) {
+    long nanos = Math.max(PAUSE_MS_MIN, Math.min(PAUSE_MS_MAX, retryAfterMs)) * NANOS_PER_MS;
+    if (loop != null) {
+      loop.pause(nanos);
+    } else {
+      pausedUntilNanos = Math.max(pausedUntilNanos, nanoTime() + nanos);
+    }
+  }
+
+  /** Steps that are decided in a pause compute nothing; their budget is saved up as if unused. */
+  private boolean isPaused() {
+    return nanoTime() < pausedUntilNanos;
+  }
+
+  private long nanoTime() {
+    return getProcessingTimeService().getClock().relativeTimeNanos();
   }
 
   // Records.

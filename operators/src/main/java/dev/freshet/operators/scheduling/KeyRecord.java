@@ -289,11 +289,12 @@ public final class KeyRecord {
   }
 
   /**
-   * A computation under way was lost with a failure of the job: the key is pending as before it.
+   * A computation under way came to nothing, for no reason of its own: it was lost with a failure
+   * of the job, or put off by a rate limit. The key is pending as before it.
    *
    * @return whether there was one
    */
-  boolean loseComputation() {
+  boolean undoComputation() {
     if (!isInFlight()) {
       return false;
     }

@@ -14,6 +14,8 @@ final class MaintenanceMetrics {
 
   final Counter updates;
   final Counter updatesFailed;
+  final Counter updatesRateLimited;
+  final Counter deadLetters;
   final Counter feedbackUsed;
   final Counter feedbackDropped;
   final Counter demands;
@@ -31,6 +33,8 @@ final class MaintenanceMetrics {
         operatorGroup.addGroup(MetricNames.GROUP).addGroup(MetricNames.TABLE, table);
     updates = group.counter(MetricNames.UPDATES);
     updatesFailed = group.counter(MetricNames.UPDATES_FAILED);
+    updatesRateLimited = group.counter(MetricNames.UPDATES_RATE_LIMITED);
+    deadLetters = group.counter(MetricNames.DEAD_LETTERS);
     feedbackUsed = group.counter(MetricNames.FEEDBACK_USED);
     feedbackDropped = group.counter(MetricNames.FEEDBACK_DROPPED);
     demands = group.counter(MetricNames.DEMANDS);

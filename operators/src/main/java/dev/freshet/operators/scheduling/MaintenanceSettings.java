@@ -2,6 +2,7 @@ package dev.freshet.operators.scheduling;
 
 import dev.freshet.connectors.format.TableConfig;
 import dev.freshet.connectors.record.ValueKind;
+import dev.freshet.operators.compute.ComputeRequestEncoder;
 import java.io.Serializable;
 
 /**
@@ -17,6 +18,7 @@ import java.io.Serializable;
  * @param budget how much is computed, for the whole table
  * @param bundleTargetMs computing time that one batch aims for, milliseconds
  * @param bundleMaxKeys most keys in one batch
+ * @param windowBytesMax largest encoded window that is computed; a larger one is a dead letter
  */
 public record MaintenanceSettings(
     String table,
@@ -28,7 +30,8 @@ public record MaintenanceSettings(
     boolean onDemand,
     BudgetSettings budget,
     long bundleTargetMs,
-    int bundleMaxKeys)
+    int bundleMaxKeys,
+    int windowBytesMax)
     implements Serializable {
 
   /**
@@ -54,7 +57,8 @@ public record MaintenanceSettings(
         table.onDemand() != null,
         budget(table.budget()),
         table.bundleTargetMs(),
-        table.bundleMaxKeys());
+        table.bundleMaxKeys(),
+        ComputeRequestEncoder.WINDOW_BYTES_MAX);
   }
 
   private static WindowExtent extent(TableConfig.Window window) {
@@ -66,7 +70,10 @@ public record MaintenanceSettings(
   private static BudgetSettings budget(TableConfig.Budget budget) {
     return switch (budget.kind()) {
       case TableConfig.Budget.TIME_SHARE -> new BudgetSettings.TimeShare(budget.share());
-      case TableConfig.Budget.RATE -> new BudgetSettings.Rate(budget.updatesPerSecond());
+      case TableConfig.Budget.RATE ->
+          budget.burst() == null
+              ? new BudgetSettings.Rate(budget.updatesPerSecond())
+              : new BudgetSettings.Rate(budget.updatesPerSecond(), budget.burst());
       case TableConfig.Budget.EVENT_TIME_STEP ->
           new BudgetSettings.EventTimeStep(
               budget.updatesPerStep(), budget.stepMs(), budget.initialUpdates());

@@ -1,8 +1,8 @@
 package dev.freshet.operators.scheduling;
 
 /**
- * Updates per second, as a third party's rate limit: a token bucket that holds at most one second's
- * worth, so that no second sees more than twice the rate, and at least one token.
+ * Updates per second, as a third party's rate limit: a token bucket. It starts with one token, so
+ * that a restart is no reason for a burst.
  */
 final class RateBudget implements ComputeBudget.WallClock {
 
@@ -14,17 +14,23 @@ final class RateBudget implements ComputeBudget.WallClock {
   private double tokens = 1;
   private long refilledNanos = Long.MIN_VALUE;
 
+  /** A bucket that holds one second's worth, so that no second sees more than twice the rate. */
+  RateBudget(double perSecond) {
+    this(perSecond, perSecond);
+  }
+
   /**
    * A budget of this rate.
    *
    * @param perSecond updates per second of this subtask, above 0
+   * @param burst updates that it saves up while there is nothing to do; at least 1 are
    */
-  RateBudget(double perSecond) {
+  RateBudget(double perSecond, double burst) {
     if (!(perSecond > 0)) {
       throw new IllegalArgumentException("rate " + perSecond + " per second is not above 0");
     }
     this.perSecond = perSecond;
-    this.capacity = Math.max(1, perSecond);
+    this.capacity = Math.max(1, burst);
   }
 
   @Override

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.freshet.connectors.format.AvroRecordTypeInfo;
 import dev.freshet.connectors.record.Version;
+import dev.freshet.operators.compute.ComputeOutcomes.Ending;
 import dev.freshet.schemas.DeadLetter;
 import dev.freshet.schemas.FeatureChange;
 import dev.freshet.schemas.Operation;
@@ -116,9 +117,23 @@ class FeatureResultDecoderTest {
     assertThat(letters.get(1).getReason().toString()).isEqualTo("timed out after 30 s");
     assertThat(letters.get(1).getStack()).isNull();
     assertThat(List.of(outcomes.poll(), outcomes.poll(), outcomes.poll()))
-        .extracting(ComputeOutcomes.Outcome::succeeded)
-        .containsExactly(false, true, false);
+        .extracting(ComputeOutcomes.Outcome::ending)
+        .containsExactly(Ending.FAILED, Ending.COMPUTED, Ending.FAILED);
     assertThat(outcomes.poll()).isNull();
+  }
+
+  @Test
+  void rateLimitIsNoFailureAndIsPassedOn() throws Exception {
+    ByteBuffer response = response(1);
+    add(response, CONTEXT, 3, 0, utf8("{\"retry_after_ms\": 1500}"));
+    process(response);
+
+    assertThat(harness.extractOutputValues()).isEmpty();
+    assertThat(harness.getSideOutput(DEAD_LETTERS)).isNull();
+    assertThat(outcomes.poll())
+        .isEqualTo(
+            new ComputeOutcomes.Outcome(
+                "k\u00e9y", new Version(1_234, 65_535), Ending.RATE_LIMITED, 0, 1_500));
   }
 
   @Test

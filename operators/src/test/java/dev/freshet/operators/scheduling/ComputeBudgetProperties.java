@@ -130,6 +130,19 @@ class ComputeBudgetProperties {
     }
   }
 
+  @Property
+  void burstIsWhatIsSavedUpAtMost(
+      @ForAll @DoubleRange(min = 0.05, max = 50) double perSecond,
+      @ForAll @DoubleRange(min = 0, max = 200) double burst) {
+    RateBudget budget = new RateBudget(perSecond, burst);
+    assertThat(budget.permits(0)).as("a start is no reason for a burst").isEqualTo(1);
+    budget.spend(1, 0, 0);
+    long idle = (long) (10 * SECOND * Math.max(1, burst) / perSecond);
+    assertThat(budget.permits(idle)).isEqualTo((int) Math.max(1, burst));
+    budget.spend(budget.permits(idle), 0, idle);
+    assertThat(budget.permits(idle)).isZero();
+  }
+
   @Example
   void rateIsReachedWhenThereIsWork() {
     RateBudget budget = new RateBudget(10);
@@ -181,6 +194,13 @@ class ComputeBudgetProperties {
             rate -> {
               rate.spend(rate.permits(0), 0, 0);
               assertThat(rate.permits(2 * SECOND)).isEqualTo(2);
+            });
+    assertThat(new BudgetSettings.Rate(10, 100).forSubtask(4))
+        .isInstanceOfSatisfying(
+            RateBudget.class,
+            rate -> {
+              assertThat(rate.permits(0)).isEqualTo(1);
+              assertThat(rate.permits(60 * SECOND)).isEqualTo(25);
             });
     assertThat(new BudgetSettings.EventTimeStep(8, 100, 40).forSubtask(4))
         .isInstanceOfSatisfying(

@@ -108,6 +108,30 @@ class ComputeLoopTest {
   }
 
   @Test
+  void pauseEndsWithTheLastThatWasAskedFor() throws Exception {
+    ComputeLoop loop = loop(new TimeShareBudget(1), 1, MS);
+    backlog = 3;
+    loop.pause(500 * MS);
+    loop.pause(200 * MS);
+    long start = time.relativeTimeNanos();
+    loop.wake();
+    time.runUntil(start + 499 * MS);
+    assertThat(starts).isEmpty();
+    time.runUntil(start + 510 * MS);
+    assertThat(computed).isEqualTo(3);
+    assertThat(time.timers).as("sleeps").isEmpty();
+
+    // Asked for in the middle of a batch, as by a function that is rate limited.
+    backlog = 1;
+    loop.wake();
+    loop.pause(300 * MS);
+    time.runUntil(start + 700 * MS);
+    assertThat(computed).isEqualTo(3);
+    time.runUntil(start + 820 * MS);
+    assertThat(computed).isEqualTo(4);
+  }
+
+  @Test
   void timeShareIsHonoured() throws Exception {
     for (double share : new double[] {0.1, 0.5, 0.9}) {
       computed = 0;

@@ -8,6 +8,8 @@ import dev.freshet.connectors.record.Feedback;
 import dev.freshet.connectors.record.ValueKind;
 import dev.freshet.connectors.record.Version;
 import dev.freshet.operators.scheduling.MaintenanceHarness.Ending;
+import dev.freshet.schemas.DeadLetter;
+import dev.freshet.schemas.Stage;
 import java.nio.charset.StandardCharsets;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -486,6 +488,65 @@ class FeatureMaintenanceOperatorTest {
       harness.watermark(150);
       assertThat(harness.chosen()).hasSize(1);
       assertThat(harness.emittedWatermark()).isEqualTo(150);
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Backend.class)
+  void rateLimitEndsTheStepAndTheKeyIsTriedWhenThePauseIsOver(Backend backend) throws Exception {
+    try (MaintenanceHarness harness =
+        MaintenanceHarness.open(REGRET.with(TestSettings.perStep(2)).bundleMaxKeys(1), backend)) {
+      harness.processingTime(5_000);
+      harness.function(request -> Ending.RATE_LIMITED);
+      for (String key : List.of("a", "b", "c")) {
+        harness.event(key, 10);
+      }
+      harness.watermark(100);
+      assertThat(harness.chosenKeys()).containsExactly("a");
+      harness.function(request -> Ending.OK);
+      harness.watermark(300);
+      assertThat(harness.chosenKeys()).as("steps in the pause").containsExactly("a");
+      harness.processingTime(5_000 + MaintenanceHarness.RETRY_AFTER_MS);
+      harness.watermark(400);
+      // Saved up: 2 a step, and 1 more.
+      assertThat(harness.chosenKeys()).containsExactly("a", "b", "c", "a");
+      assertThat(harness.count(MetricNames.UPDATES_RATE_LIMITED)).isEqualTo(1);
+      assertThat(harness.count(MetricNames.UPDATES_FAILED)).isZero();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Backend.class)
+  void windowThatIsTooLargeIsADeadLetterOfItsKeyAlone(Backend backend) throws Exception {
+    TestSettings json =
+        REGRET.with(ValueKind.JSON).with(TestSettings.perStep(3)).windowBytesMax(300);
+    try (MaintenanceHarness harness = MaintenanceHarness.open(json, backend)) {
+      for (String key : List.of("a", "large", "b")) {
+        String text = "\"" + "x".repeat(key.equals("large") ? 200 : 20) + "\"";
+        byte[] value = text.getBytes(StandardCharsets.UTF_8);
+        harness.event(new Event(key, 10, 0, ValueKind.JSON, value));
+      }
+      harness.watermark(100);
+      assertThat(harness.chosenKeys()).containsExactly("a", "b");
+      assertThat(harness.deadLetters()).hasSize(1);
+      DeadLetter letter = harness.deadLetters().get(0);
+      assertThat(letter.getStage()).isEqualTo(Stage.FUNCTION);
+      assertThat(letter.getKey()).isEqualTo(StandardCharsets.UTF_8.encode("large"));
+      assertThat(letter.getEventTime()).isEqualTo(10);
+      assertThat(letter.getReason().toString())
+          .contains("key 'large' has 1 events", "at most 300", "shorten the table's window");
+      assertThat(harness.count(MetricNames.DEAD_LETTERS)).isEqualTo(1);
+      assertThat(harness.count(MetricNames.UPDATES_FAILED)).isEqualTo(1);
+
+      // It has backed off as from a failure, and its next window may be small enough.
+      harness.watermark(300);
+      assertThat(harness.deadLetters()).as("without new data").hasSize(1);
+      for (long time = 310; time < 350; time += 10) {
+        harness.event(new Event("large", time, 0, ValueKind.JSON, new byte[] {'1'}));
+      }
+      harness.watermark(400);
+      assertThat(harness.last().key()).isEqualTo("large");
+      assertThat(harness.last().timestamps()).containsExactly(310L, 320L, 330L, 340L);
     }
   }
 

@@ -1,5 +1,6 @@
 package dev.freshet.operators.scheduling;
 
+import dev.freshet.connectors.format.AvroRecordTypeInfo;
 import dev.freshet.connectors.record.Event;
 import dev.freshet.connectors.record.Feedback;
 import dev.freshet.connectors.record.RecordTypeInfo;
@@ -7,6 +8,7 @@ import dev.freshet.connectors.record.ValueKind;
 import dev.freshet.connectors.record.Version;
 import dev.freshet.operators.compute.ComputeOutcomes;
 import dev.freshet.operators.compute.TaskIds;
+import dev.freshet.schemas.DeadLetter;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
@@ -46,10 +48,18 @@ final class MaintenanceHarness implements AutoCloseable {
 
   static final int MAX_PARALLELISM = 128;
 
+  /** What a rate-limited function says. */
+  static final long RETRY_AFTER_MS = 700;
+
+  private static final OutputTag<DeadLetter> DEAD_LETTERS =
+      new OutputTag<>("dead-letters", AvroRecordTypeInfo.DEAD_LETTER);
+
   /** How the fake feature function ends for a request. */
   enum Ending {
     OK,
     FAILED,
+    /** To be tried again after {@link #RETRY_AFTER_MS}. */
+    RATE_LIMITED,
     /** No outcome: the computation stays under way. */
     NONE
   }
@@ -80,8 +90,10 @@ final class MaintenanceHarness implements AutoCloseable {
       batches.add(requests);
       for (ComputeBatch.Request request : requests) {
         Ending ending = function.apply(request);
-        if (ending != Ending.NONE) {
-          report(request, ending == Ending.OK);
+        switch (ending) {
+          case OK, FAILED -> report(request, ending == Ending.OK);
+          case RATE_LIMITED -> reportRateLimited(request);
+          case NONE -> {}
         }
       }
     }
@@ -98,7 +110,11 @@ final class MaintenanceHarness implements AutoCloseable {
     public void emitWatermarkStatus(WatermarkStatus status) {}
 
     @Override
-    public <X> void collect(OutputTag<X> tag, StreamRecord<X> element) {}
+    public <X> void collect(OutputTag<X> tag, StreamRecord<X> element) {
+      if (tag.equals(DEAD_LETTERS)) {
+        letters.add((DeadLetter) element.getValue());
+      }
+    }
 
     @Override
     public void emitLatencyMarker(LatencyMarker marker) {}
@@ -113,6 +129,7 @@ final class MaintenanceHarness implements AutoCloseable {
   private final KeyedHarness harness;
   private final Map<String, Metric> metrics = new HashMap<>();
   private final List<List<ComputeBatch.Request>> batches = new ArrayList<>();
+  private final List<DeadLetter> letters = new ArrayList<>();
   private Function<ComputeBatch.Request, Ending> function = request -> Ending.OK;
   private long computeNanos = 1_000;
   private long watermark = Long.MIN_VALUE;
@@ -137,7 +154,8 @@ final class MaintenanceHarness implements AutoCloseable {
                     .addTask(ExecutionAttemptID.randomId(), "maintenance"))
             .build();
     harness =
-        new KeyedHarness(new FeatureMaintenanceOperatorFactory(settings.build()), environment);
+        new KeyedHarness(
+            new FeatureMaintenanceOperatorFactory(settings.build(), DEAD_LETTERS), environment);
     harness.setStateBackend(backend.create());
     harness.setOutputCreator(ignored -> new Chain());
     harness.setup();
@@ -194,6 +212,17 @@ final class MaintenanceHarness implements AutoCloseable {
     ComputeOutcomes.of(TaskIds.of(harness.getEnvironment(), "test_table"))
         .report(
             new ComputeOutcomes.Outcome(request.key(), request.version(), succeeded, computeNanos));
+  }
+
+  private void reportRateLimited(ComputeBatch.Request request) {
+    ComputeOutcomes.of(TaskIds.of(harness.getEnvironment(), "test_table"))
+        .report(
+            ComputeOutcomes.Outcome.rateLimited(request.key(), request.version(), RETRY_AFTER_MS));
+  }
+
+  /** Windows that could not be computed. */
+  List<DeadLetter> deadLetters() {
+    return letters;
   }
 
   void event(String key, long timestampMs) throws Exception {

@@ -113,7 +113,7 @@ class SchedulingPolicyTest {
     record.eventPending(10);
     record.eventPending(20);
     record.startComputation(1_000, 20, 0, Long.MAX_VALUE);
-    record.loseComputation();
+    record.undoComputation();
     assertThat(policy.priority(record)).as("lost: nothing was taken in").isZero();
     recompute(record, 2_000);
     assertThat(policy.priority(record)).isEqualTo(-2);

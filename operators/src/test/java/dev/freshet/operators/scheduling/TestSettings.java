@@ -1,6 +1,7 @@
 package dev.freshet.operators.scheduling;
 
 import dev.freshet.connectors.record.ValueKind;
+import dev.freshet.operators.compute.ComputeRequestEncoder;
 import java.util.List;
 
 /** Settings of test tables: a small window, regret-proportional, one update a step of 100 ms. */
@@ -12,7 +13,8 @@ record TestSettings(
     boolean onDemand,
     BudgetSettings budget,
     long bundleTargetMs,
-    int bundleMaxKeys) {
+    int bundleMaxKeys,
+    int windowBytesMax) {
 
   static final int ORIGIN = 7;
   static final double DEFAULT_REGRET = 1e-6;
@@ -28,7 +30,8 @@ record TestSettings(
         false,
         perStep(updates),
         50,
-        16);
+        16,
+        ComputeRequestEncoder.WINDOW_BYTES_MAX);
   }
 
   /** Regret-proportional with this regret of a pending event and this cap. */
@@ -49,37 +52,90 @@ record TestSettings(
 
   TestSettings with(ValueKind newKind) {
     return new TestSettings(
-        newKind, window, minPoints, policy, onDemand, budget, bundleTargetMs, bundleMaxKeys);
+        newKind,
+        window,
+        minPoints,
+        policy,
+        onDemand,
+        budget,
+        bundleTargetMs,
+        bundleMaxKeys,
+        windowBytesMax);
   }
 
   TestSettings with(WindowExtent newWindow) {
     return new TestSettings(
-        kind, newWindow, minPoints, policy, onDemand, budget, bundleTargetMs, bundleMaxKeys);
+        kind,
+        newWindow,
+        minPoints,
+        policy,
+        onDemand,
+        budget,
+        bundleTargetMs,
+        bundleMaxKeys,
+        windowBytesMax);
   }
 
   TestSettings with(SchedulingPolicy newPolicy) {
     return new TestSettings(
-        kind, window, minPoints, newPolicy, onDemand, budget, bundleTargetMs, bundleMaxKeys);
+        kind,
+        window,
+        minPoints,
+        newPolicy,
+        onDemand,
+        budget,
+        bundleTargetMs,
+        bundleMaxKeys,
+        windowBytesMax);
   }
 
   TestSettings with(BudgetSettings newBudget) {
     return new TestSettings(
-        kind, window, minPoints, policy, onDemand, newBudget, bundleTargetMs, bundleMaxKeys);
+        kind,
+        window,
+        minPoints,
+        policy,
+        onDemand,
+        newBudget,
+        bundleTargetMs,
+        bundleMaxKeys,
+        windowBytesMax);
   }
 
   TestSettings computedOnDemand() {
     return new TestSettings(
-        kind, window, minPoints, policy, true, budget, bundleTargetMs, bundleMaxKeys);
+        kind,
+        window,
+        minPoints,
+        policy,
+        true,
+        budget,
+        bundleTargetMs,
+        bundleMaxKeys,
+        windowBytesMax);
+  }
+
+  TestSettings windowBytesMax(int bytes) {
+    return new TestSettings(
+        kind, window, minPoints, policy, onDemand, budget, bundleTargetMs, bundleMaxKeys, bytes);
   }
 
   TestSettings minPoints(int points) {
     return new TestSettings(
-        kind, window, points, policy, onDemand, budget, bundleTargetMs, bundleMaxKeys);
+        kind,
+        window,
+        points,
+        policy,
+        onDemand,
+        budget,
+        bundleTargetMs,
+        bundleMaxKeys,
+        windowBytesMax);
   }
 
   TestSettings bundleMaxKeys(int keys) {
     return new TestSettings(
-        kind, window, minPoints, policy, onDemand, budget, bundleTargetMs, keys);
+        kind, window, minPoints, policy, onDemand, budget, bundleTargetMs, keys, windowBytesMax);
   }
 
   MaintenanceSettings build() {
@@ -93,6 +149,7 @@ record TestSettings(
         onDemand,
         budget,
         bundleTargetMs,
-        bundleMaxKeys);
+        bundleMaxKeys,
+        windowBytesMax);
   }
 }

@@ -2,6 +2,7 @@ package dev.freshet.operators.scheduling;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.freshet.connectors.metrics.MetricNames;
 import dev.freshet.connectors.record.Feedback;
 import dev.freshet.connectors.record.Version;
 import dev.freshet.operators.scheduling.MaintenanceHarness.Ending;
@@ -124,6 +125,69 @@ class WallClockMaintenanceTest {
       harness.feedback("a", new Version(lost * 2, TestSettings.ORIGIN), 1, Feedback.NO_TIMESTAMP);
       pass(harness, NOW, NOW + 10);
       assertThat(harness.last().version()).isEqualTo(new Version(lost + 1, TestSettings.ORIGIN));
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Backend.class)
+  void rateLimitPausesTheSubtaskAndCostsNoKeyAnything(Backend backend) throws Exception {
+    TestSettings share = RATE.with(new BudgetSettings.TimeShare(1)).bundleMaxKeys(1);
+    OperatorSubtaskState state;
+    try (MaintenanceHarness harness = MaintenanceHarness.open(share, backend)) {
+      harness.processingTime(NOW);
+      harness.function(request -> Ending.RATE_LIMITED);
+      harness.event("a", 10);
+      harness.event("b", 10);
+      harness.event("b", 11);
+      pass(harness, NOW, NOW + MaintenanceHarness.RETRY_AFTER_MS - 10);
+      assertThat(harness.chosenKeys()).as("the limit is not on a key").containsExactly("a");
+      assertThat(harness.count(MetricNames.UPDATES_RATE_LIMITED)).isEqualTo(1);
+      assertThat(harness.count(MetricNames.UPDATES_FAILED)).isZero();
+      assertThat(harness.gauge(MetricNames.PENDING_KEYS)).isEqualTo(2);
+      assertThat(harness.gauge(MetricNames.MEAN_KEY_COST_MICROS)).as("no measurement").isZero();
+
+      // Its turn has passed, but nothing else: the next try is in order of turn.
+      pass(harness, NOW + 690, NOW + 1_300);
+      assertThat(harness.chosenKeys()).containsExactly("a", "b");
+      state = harness.snapshot(1);
+    }
+    try (MaintenanceHarness harness = MaintenanceHarness.restore(share, backend, state, 1, 1, 0)) {
+      pass(harness, NOW + 1_300, NOW + 1_400);
+      assertThat(harness.chosenKeys()).containsExactly("a", "b");
+      assertThat(harness.chosen().stream().map(ComputeBatch.Request::timestamps))
+          .containsExactly(List.of(10L), List.of(10L, 11L));
+    }
+  }
+
+  @Test
+  void rateLimitedBatchSpendsNoBudget() throws Exception {
+    TestSettings slow = RATE.with(new BudgetSettings.Rate(2)).bundleMaxKeys(1);
+    try (MaintenanceHarness harness = MaintenanceHarness.open(slow, Backend.HEAP)) {
+      harness.processingTime(NOW);
+      harness.function(request -> Ending.RATE_LIMITED);
+      harness.event("a", 10);
+      pass(harness, NOW, NOW + 100);
+      harness.function(request -> Ending.OK);
+      harness.event("b", 10);
+      // Two tokens by the end of the pause: the one that was not used, and one more.
+      pass(harness, NOW + 100, NOW + 750);
+      assertThat(harness.chosenKeys()).containsExactly("a", "b", "a");
+    }
+  }
+
+  @Test
+  void demandOutlastsARateLimit() throws Exception {
+    TestSettings onDemand =
+        RATE.with(new BudgetSettings.TimeShare(1)).bundleMaxKeys(1).computedOnDemand();
+    try (MaintenanceHarness harness = MaintenanceHarness.open(onDemand, Backend.HEAP)) {
+      harness.processingTime(NOW);
+      harness.function(request -> Ending.RATE_LIMITED);
+      harness.event("a", 10);
+      harness.feedback(Feedback.ofDemand("a", Feedback.NO_TIMESTAMP));
+      pass(harness, NOW, NOW + 100);
+      harness.function(request -> Ending.OK);
+      pass(harness, NOW + 100, NOW + 800);
+      assertThat(harness.chosenKeys()).containsExactly("a", "a");
     }
   }
 
