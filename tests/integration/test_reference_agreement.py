@@ -9,9 +9,9 @@ feature function that fails on some events, and duplicates. All of it is produce
 starts, shuffled as far as the table's out-of-orderness allows, on two partitions; the job runs with
 two subtasks. A last run gives the same input in another order, scattered over three partitions.
 
-Fails when: an update is missing, too many, in another order within its subtask, or differs from the
-model's in version, event time, regret removed, or any byte of the value; when the store ends with
-anything else; when a failed computation is not exactly one dead letter.
+Fails when: an update is missing, too many, out of its key's order, or differs from the model's in
+version, event time, regret removed, or any byte of the value; when the store ends with anything
+else; when a failed computation is not exactly one dead letter.
 """
 
 from __future__ import annotations

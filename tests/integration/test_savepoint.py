@@ -7,7 +7,7 @@ Method: a generated workload in three parts. After each the job stops with a sav
 the next step's inputs already taken in, and is restored: from two subtasks to one, and back. The
 model is rescaled at the same two points of event time.
 
-Fails when: an update is missing, invented or in another order than the model's, a version goes
+Fails when: an update is missing, invented or out of its key's order, a version goes
 back, or the store ends with anything but the model's values.
 """
 
