@@ -70,7 +70,7 @@ def main() -> None:
         metavar="NAME=PATH",
         help="a data set as `freshet evaluate stl` reads it; may be repeated",
     )
-    parser.add_argument("--seeds", type=int, default=5, help="seeds of random queries; 0 leaves them out")
+    parser.add_argument("--seeds", type=int, default=5, help="seeds of random queries; 0 for none")
     parser.add_argument("--out", type=Path, default=Path("out/policies"))
     arguments = parser.parse_args()
     console = Console(stderr=True, highlight=False)
