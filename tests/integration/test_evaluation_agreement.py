@@ -30,8 +30,8 @@ from tests.unit.evaluation.made_up import grid
 
 pytestmark = pytest.mark.integration
 
-EXAMPLES = 2
-"""Each takes a job's start of some ten seconds, and holds many arms."""
+EXAMPLES = 1
+"""Another one at every run. Each takes the better part of a minute, and holds many arms."""
 
 BOUNDS = [Arm(Variant(UNLIMITED), float("inf")), Arm(Variant(NONE), 0.0)]
 
