@@ -104,8 +104,7 @@ def _run_job(
     records: list[ArmRecord] = []
     for number, part in enumerate(parts, start=1):
         what = "replay" if len(parts) == 1 else f"replay {number} of {len(parts)}"
-        folder = _job_folder(options.out) / f"{number:02d}"
-        shutil.rmtree(folder, ignore_errors=True)
+        folder = _job_folder(options.out, number)
         progress(f"{what}: starting", 0, workload.steps)
         with JobEngine(JobOptions(folder, options.seed, options.parallelism)) as engine:
             records += engine.replay(workload, part, partial(progress, what))
@@ -116,9 +115,13 @@ def _run_job(
     return records
 
 
-def _job_folder(out: str) -> Path:
-    """Where the stack's files are: beside the result if that is local."""
-    return Path(tempfile.mkdtemp(prefix="freshet-evaluate-")) if is_url(out) else Path(out) / "job"
+def _job_folder(out: str, number: int) -> Path:
+    """Where the stack's files are: an empty folder, beside the result if that is local."""
+    if is_url(out):
+        return Path(tempfile.mkdtemp(prefix="freshet-evaluate-"))
+    folder = Path(out) / "job" / f"{number:02d}"
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
 
 
 def _run_simulation(

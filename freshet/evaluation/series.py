@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +16,7 @@ from freshet.errors import ConfigError
 from freshet.evaluation.queries import Queries, query_counts, query_rates
 from freshet.evaluation.workload import Features, Floats, Step, Workload
 from freshet.functions import FeatureFunction, STLDecomposition, Window
-from freshet.replay import Recording, load_recording
+from freshet.replay import Recording, load_recording, read_bytes
 
 SEASONS = 3
 """The window, in seasons (RALF §2.5.2)."""
@@ -24,6 +25,9 @@ _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 """Of series that come without times."""
+
+MAX_CELLS = 500_000_000
+"""Readings and gaps that fit into memory, 8 bytes each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +62,16 @@ def load_series(location: str, period: int | None = None) -> SeriesGrid:
         ConfigError: a season would be shorter than two readings.
     """
     if location.endswith(".npz"):
+        recording = load_recording(location, start_ms=int(_START.timestamp() * 1000))
         reading_ms, stored_period = _npz_facts(location)
         period = period or stored_period
         # A reading covers the time up to its own, so the last one of an hour is on the hour.
-        start_ms = int(_START.timestamp() * 1000) + reading_ms
-        recording = load_recording(location, start_ms=start_ms)
+        recording = replace(recording, timestamps=recording.timestamps + reading_ms)
     else:
         recording = load_recording(location)
         reading_ms = _median_distance_ms(recording, location)
+    if not len(recording):
+        raise ConfigError(["it holds no readings"], f"data {location}")
     period = period or max(1, round(_DAY_MS / reading_ms))
     if period < 2:
         raise ConfigError(
@@ -73,6 +79,15 @@ def load_series(location: str, period: int | None = None) -> SeriesGrid:
         )
     first_ms = int(recording.timestamps[0])
     rows = np.rint((recording.timestamps - first_ms) / reading_ms).astype(np.int64)
+    cells = (int(rows[-1]) + 1) * len(recording.ids)
+    if cells > MAX_CELLS:
+        raise ConfigError(
+            [
+                f"its {len(recording):,} readings span a grid of {cells:,} cells of {reading_ms} "
+                f"ms, more than {MAX_CELLS:,}; check the times of the first and the last reading"
+            ],
+            f"data {location}",
+        )
     values = np.full((int(rows[-1]) + 1, len(recording.ids)), np.nan)
     # Of several readings in one cell the last stays.
     values[rows, recording.series] = recording.values
@@ -80,9 +95,8 @@ def load_series(location: str, period: int | None = None) -> SeriesGrid:
 
 
 def _npz_facts(location: str) -> tuple[int, int | None]:
-    import smart_open
-
-    with smart_open.open(location, "rb") as file, np.load(file, allow_pickle=False) as data:
+    """Distance of the readings, milliseconds, and of a season; the file was read before."""
+    with np.load(io.BytesIO(read_bytes(location)), allow_pickle=False) as data:
         period = int(data["period"]) if "period" in data else None
         return round(float(data["step_seconds"]) * 1000), period
 
@@ -133,7 +147,7 @@ class SeriesWorkload(Workload):
         self._seed = seed
         self._window = SEASONS * grid.period
         reading_ms = grid.reading_ms
-        self.step_ms = parse_duration_ms(step) if step else max(_HOUR_MS, reading_ms)
+        self.step_ms = _step_ms(step) if step else max(_HOUR_MS, reading_ms)
         if self.step_ms < reading_ms or self.step_ms % reading_ms:
             raise ConfigError(
                 [f"--step of {self.step_ms} ms is no multiple of the readings' {reading_ms} ms"],
@@ -269,6 +283,13 @@ class SeriesWorkload(Workload):
         rows, series = np.nonzero(~np.isnan(self._values[first:last]))
         values = self._values[first:last][rows, series].tolist()
         return Recording(list(self.keys), self._time_ms(first + rows), series, values)
+
+
+def _step_ms(step: str) -> int:
+    try:
+        return parse_duration_ms(step)
+    except ValueError as error:
+        raise ConfigError([f"--step: {error}"], "evaluation") from error
 
 
 def _usable(values: Floats, window: int) -> tuple[npt.NDArray[np.bool_], Floats]:

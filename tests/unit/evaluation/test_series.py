@@ -12,6 +12,7 @@ from freshet.evaluation.queries import Queries
 from freshet.evaluation.series import SeriesWorkload, load_series
 from freshet.evaluation.workload import Features, computed_by_warm_up
 from freshet.functions import STLDecomposition
+from freshet.replay import ReplayError
 from tests.unit.evaluation.made_up import PERIOD, READING_MS, START_MS, grid
 
 HOUR_MS = 3_600_000
@@ -122,3 +123,23 @@ def test_a_csv_with_a_day_of_readings_needs_no_period(tmp_path: Path) -> None:
     lines = [f"a,{i * HOUR_MS},{i % 24}" for i in range(100)]
     text.write_text("\n".join(lines))
     assert load_series(str(text)).period == 24
+
+
+def test_data_that_is_no_recording_says_so(tmp_path: Path) -> None:
+    empty, sparse, broken = (tmp_path / name for name in ("empty.csv", "sparse.csv", "broken.npz"))
+    empty.write_text("series,timestamp,value\n")
+    sparse.write_text("a,0,1\na,1,2\na,2,3\na,1700000000000,4\n")
+    np.savez(broken, values=np.ones((3, 1)))
+    with pytest.raises(ReplayError, match="can't be read"):
+        load_series(str(tmp_path / "missing.npz"))
+    with pytest.raises(ReplayError, match="ids"):
+        load_series(str(broken))
+    with pytest.raises(ConfigError, match="no series has two readings"):
+        load_series(str(empty))
+    with pytest.raises(ConfigError, match="check the times"):
+        load_series(str(sparse))
+
+
+def test_a_step_that_is_no_duration_says_so() -> None:
+    with pytest.raises(ConfigError, match="--step"):
+        SeriesWorkload(grid(), step="soon")
