@@ -12,8 +12,8 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -185,7 +185,7 @@ class Client:
         errors: Sequence[float | None] | Any,
         *,
         kept_errors: npt.ArrayLike | None = None,
-        ts: int | None = None,
+        ts: int | Sequence[int] | npt.NDArray[np.int64] | None = None,
         model: str | None = None,
     ) -> int:
         """Tells how well the features of many keys predicted.
@@ -196,10 +196,11 @@ class Client:
             versions: of the features that were used [n], as ``FeatureBatch.versions``; of a table
                 that keeps several, as ``KeptVersions.newest.versions``. A key with None had no
                 feature: its error tells what that costs, and without an error it is left out.
-            errors: errors of the predictions that were served [n]: a sequence or an array.
+            errors: errors of the predictions that were served [n], a sequence or an array; None or
+                NaN for a query whose label is not known yet.
             kept_errors: of a table that keeps several versions, the errors with each of them
                 [versions, n], newest first; NaN where it is not known.
-            ts: event time of all, epoch milliseconds.
+            ts: event time of all, or of each [n], epoch milliseconds.
             model: name of the model.
 
         Returns:
@@ -209,18 +210,15 @@ class Client:
             ValueError: as :meth:`feedback`, or lengths differ.
             FeedbackQueueFullError: as :meth:`feedback`; those before the full queue are queued.
         """
-        topic = self._table(table).feedback_topic
-        producer = self._producer()
-        queued = 0
+        times: Iterable[int | None] = (
+            itertools.repeat(ts, len(keys))
+            if ts is None or isinstance(ts, int | np.integer)
+            else np.asarray(ts, np.int64).tolist()
+        )
+        listed = errors.tolist() if isinstance(errors, np.ndarray) else errors
         kept = _errors_of_each(kept_errors, len(keys))
-        for key, version, error, of_kept in zip(keys, versions, errors, kept, strict=True):
-            if version is None:
-                if error is None or math.isnan(error):
-                    continue
-                of_kept = None
-            producer.send(topic, key, version, error, ts, model, of_kept)
-            queued += 1
-        return queued
+        topic = self._table(table).feedback_topic
+        return self._producer().send_many(topic, keys, versions, listed, times, kept, model)
 
     def flush(self, timeout_s: float = FLUSH_TIMEOUT_S) -> None:
         """Waits until Kafka has acknowledged all feedback.

@@ -10,7 +10,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from json.encoder import encode_basestring_ascii as _quoted
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -98,15 +99,55 @@ class FeedbackProducer:
             ValueError: the version or an error is not valid, or they don't go together.
             FeedbackQueueFullError: the queue stays full.
         """
-        message: dict[str, object] = {"key": key, "version": _version_text(version)}
-        message |= _errors_to_json(version, error, errors)
-        message |= self._optional(ts, model)
-        self._count_queued(1)
+        body = _body(key, version, error, ts, errors, self._tail(model))
+        self._send(topic, key.encode(), body)
+        self._producer.poll(0)
+
+    def send_many(
+        self,
+        topic: str,
+        keys: Iterable[str],
+        versions: Iterable[Version | str | None],
+        errors: Iterable[float | None],
+        ts: Iterable[int | None],
+        kept: Iterable[Sequence[float | None] | None],
+        model: str | None = None,
+    ) -> int:
+        """Queues many feedbacks, each as :meth:`send` does; a third of its time for each.
+
+        One without a version and without an error says nothing, and is left out.
+
+        Args:
+            topic: name of the topic, prefix included.
+            keys: entity keys [n].
+            versions: newest versions [n].
+            errors: prediction errors [n]; None or NaN for a query without a label yet.
+            ts: event times [n], epoch milliseconds.
+            kept: errors of all kept versions, newest first, of each key [n].
+            model: name of the model.
+
+        Returns:
+            How many were queued.
+
+        Raises:
+            ValueError: as :meth:`send`, or lengths differ; those before it are queued.
+            FeedbackQueueFullError: the queue stays full; those before it are queued.
+        """
+        tail, queued = self._tail(model), 0
         try:
-            self._produce(topic, key, message, self._on_delivery)
-        except Exception:
-            self._count_queued(-1)
-            raise
+            for row in zip(keys, versions, errors, ts, kept, strict=True):
+                key, version, error, time_ms, of_kept = row
+                if error is None or math.isnan(error):
+                    if version is None:
+                        continue
+                    error = of_kept = None
+                elif version is None:
+                    of_kept = None
+                self._send(topic, key.encode(), _body(key, version, error, time_ms, of_kept, tail))
+                queued += 1
+        finally:
+            self._producer.poll(0)
+        return queued
 
     def demand(self, topic: str, key: str, ts: int) -> None:
         """Queues a demand: someone waits to read the key. It is forgotten if Kafka is away.
@@ -119,29 +160,37 @@ class FeedbackProducer:
         Raises:
             FeedbackQueueFullError: the queue stays full.
         """
-        self._produce(topic, key, {"key": key, "demand": True, "ts": ts}, _on_demand_delivery)
+        body = json.dumps({"key": key, "demand": True, "ts": ts})
+        self._produce(topic, key.encode(), body, _on_demand_delivery)
+        self._producer.poll(0)
+
+    def _send(self, topic: str, key: bytes, body: str) -> None:
+        # Counted first: it may be delivered before the next line runs.
+        self._count_queued(1)
+        try:
+            self._produce(topic, key, body, self._on_delivery)
+        except BaseException:  # an interrupt too
+            self._count_queued(-1)
+            raise
 
     def _produce(
         self,
         topic: str,
-        key: str,
-        message: Mapping[str, object],
+        key: bytes,
+        body: str,
         on_delivery: Callable[[KafkaError | None, Message], None],
     ) -> None:
-        body = json.dumps(message).encode()
-        encoded_key = key.encode()
         deadline: float | None = None
         while True:
             try:
-                self._producer.produce(topic, body, encoded_key, on_delivery=on_delivery)
-                break
+                self._producer.produce(topic, body, key, on_delivery=on_delivery)
+                return
             except BufferError:
                 now = time.monotonic()
                 deadline = deadline or now + QUEUE_FULL_WAIT_S
                 if now >= deadline:
                     raise FeedbackQueueFullError(topic, len(self._producer)) from None
                 self._producer.poll(_POLL_S)
-        self._producer.poll(0)
 
     def flush(self, timeout_s: float) -> None:
         """Waits until Kafka has acknowledged all feedback that was queued.
@@ -163,15 +212,10 @@ class FeedbackProducer:
                 "Kafka runs, or allow more time"
             )
 
-    def _optional(self, ts: int | None, model: str | None) -> dict[str, object]:
-        fields: dict[str, object] = {}
-        if ts is not None:
-            fields["ts"] = int(ts)
-        if self._region is not None:
-            fields["region"] = self._region
-        if model is not None:
-            fields["model"] = model
-        return fields
+    def _tail(self, model: str | None) -> str:
+        """The end of a feedback's JSON, which is the same for many."""
+        region = "" if self._region is None else f', "region": {_quoted(self._region)}'
+        return f"{region}}}" if model is None else f'{region}, "model": {_quoted(model)}}}'
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         with self._lock:
@@ -198,35 +242,51 @@ def _on_demand_delivery(error: KafkaError | None, message: Message) -> None:
         _log.debug("a demand was lost: %s: %s", message.topic(), error.str())
 
 
-def _version_text(version: Version | str | None) -> str | None:
-    if version is None:
-        return None
-    return str(version if isinstance(version, Version) else Version.parse(version))
-
-
-def _errors_to_json(
+def _body(
+    key: str,
     version: Version | str | None,
     error: float | None,
-    errors: Sequence[float | None] | None,
-) -> dict[str, object]:
+    ts: int | None,
+    kept: Sequence[float | None] | None,
+    tail: str,
+) -> str:
+    """A feedback as JSON; by hand, which takes a third of json.dumps's time."""
+    head = f'{{"key": {_quoted(key)}, "version": {_version_json(version)}'
+    time_ms = "" if ts is None else f', "ts": {int(ts)}'
+    return f"{head}{_errors_json(version, error, kept)}{time_ms}{tail}"
+
+
+def _version_json(version: Version | str | None) -> str:
+    if version is None:
+        return "null"
+    return f'"{version if isinstance(version, Version) else Version.parse(version)}"'
+
+
+def _errors_json(
+    version: Version | str | None,
+    error: float | None,
+    kept: Sequence[float | None] | None,
+) -> str:
     if error is None:
         if version is None:
             raise ValueError(
                 "feedback without a version needs an error: it tells what a missing feature costs"
             )
-        if errors is not None:
+        if kept is not None:
             raise ValueError("errors of kept versions need an error, that of what was served")
-        return {}
-    fields: dict[str, object] = {"error": _checked(error)}
-    if errors is not None:
-        known = [None if e is None or math.isnan(e) else _checked(e) for e in errors]
-        while known and known[-1] is None:
-            known.pop()
-        if version is None and known:
-            raise ValueError("errors of kept versions need the newest version that was there")
-        if known:
-            fields["errors"] = known
-    return fields
+        return ""
+    served = f', "error": {_checked(error)!r}'
+    if kept is None:
+        return served
+    known = [None if e is None or math.isnan(e) else _checked(e) for e in kept]
+    while known and known[-1] is None:
+        known.pop()
+    if version is None and known:
+        raise ValueError("errors of kept versions need the newest version that was there")
+    if not known:
+        return served
+    listed = ", ".join("null" if e is None else repr(e) for e in known)
+    return f'{served}, "errors": [{listed}]'
 
 
 def _checked(error: float) -> float:

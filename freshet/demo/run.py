@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import signal
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,7 @@ from freshet.observer import Observer, ProductionLog, percentiles_ms
 from freshet.replay import Pace
 from freshet.stack import FlinkOptions, Stack, StackOptions
 from freshet.stack.flink_rest import FlinkRest
+from freshet.stack.signals import Interrupted, Interrupts
 from freshet.submission import Submission, submit_table
 
 WARM_UP_DEADLINE_S = 240.0
@@ -58,9 +58,7 @@ _MALFORMED_STEP = 12
 """Malformed events are sent in this step, or in the middle of a shorter replay."""
 _ALMOST = 0.98
 
-
-class Interrupted(KeyboardInterrupt):
-    """INT, TERM or HUP: clean up and end."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -144,14 +142,18 @@ def run_demo(options: DemoOptions, display: LiveDisplay) -> DemoOutcome:
     tables = write_tables(options.out / "tables", readings, options.budget)
     run = _record(options, readings, plan, tables)
     stack: Stack | None = None
-    with _raising_interrupts():
+    with Interrupts() as interrupts:
         try:
-            with _running_stack(options, run, display) as stack:
+            with _running_stack(options, run, display, interrupts) as stack:
                 _submit(stack, tables, run, display)
                 deadline_s = started_s + options.time_limit_s - _CLOSING_S
-                replay = _Replay(stack.config, readings, plan, tables, run, display)
+                replay = _Replay(stack.config, readings, plan, tables, run, display, interrupts)
                 replay.run(options.speed_up, deadline_s)
-        except Interrupted:
+        except (Interrupted, Exception) as error:
+            # What an interrupt breaks off may fail in its own way, while it cleans up.
+            if not interrupts.came:
+                raise
+            _log.debug("interrupted", exc_info=error)
             run.interrupted = True
             stack = None
             display.say("Interrupted: everything is stopped; writing the report of what there is.")
@@ -186,25 +188,9 @@ def _record(
 
 
 @contextlib.contextmanager
-def _raising_interrupts() -> Iterator[None]:
-    """The first of INT, TERM and HUP raises Interrupted; later ones cannot cut the clean-up."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        for each in numbers:
-            signal.signal(each, signal.SIG_IGN)
-        raise Interrupted(signal.Signals(number).name)
-
-    previous = {number: signal.signal(number, interrupt) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def _running_stack(options: DemoOptions, run: RunRecord, display: LiveDisplay) -> Iterator[Stack]:
+def _running_stack(
+    options: DemoOptions, run: RunRecord, display: LiveDisplay, interrupts: Interrupts
+) -> Iterator[Stack]:
     """The stack, which ends with the block unless it is to be kept and all went well."""
     started_s = time.monotonic()
     display.say("Starting Kafka, Redis and Flink on loopback ...")
@@ -223,10 +209,11 @@ def _running_stack(options: DemoOptions, run: RunRecord, display: LiveDisplay) -
     finally:
         if not keep:
             stopping_s = time.monotonic()
-            if options.keep_running:
-                Stack.stop_detached(home)
-            else:
-                stack.stop()
+            with interrupts.shield():
+                if options.keep_running:
+                    Stack.stop_detached(home)
+                else:
+                    stack.stop()
             run.wall_s["stop"] = time.monotonic() - stopping_s
 
 
@@ -261,6 +248,7 @@ class _Replay:
         tables: Sequence[DemoTable],
         run: RunRecord,
         display: LiveDisplay,
+        interrupts: Interrupts,
     ) -> None:
         self._config = config
         self._readings = readings
@@ -268,6 +256,7 @@ class _Replay:
         self._tables = tables
         self._run = run
         self._display = display
+        self._interrupts = interrupts
         self._now_ms = 0
         self._warming_up = True
 
@@ -358,12 +347,13 @@ class _Replay:
             answered.append((policy, errors, forecasts[policy].staleness_ms))
         self._client.flush()
         self._end_step(last - 1, STEP_DEADLINE_S)
-        # Together, so that an interrupt between them cannot leave one policy a step ahead.
-        for policy, errors, staleness_ms in answered:
-            self._run.policies[policy].errors.append(errors)
-            self._run.policies[policy].staleness_ms.append(staleness_ms)
-            self._run.feedback += int(np.isfinite(errors).sum())
-        self._run.step_ends_ms.append(times_ms[-1])
+        # An interrupt in between would leave one policy a step ahead.
+        with self._interrupts.shield():
+            for policy, errors, staleness_ms in answered:
+                self._run.policies[policy].errors.append(errors)
+                self._run.policies[policy].staleness_ms.append(staleness_ms)
+                self._run.feedback += int(np.isfinite(errors).sum())
+            self._run.step_ends_ms.append(times_ms[-1])
 
     def _end_step(self, last_row: int, deadline_s: float) -> None:
         """Ends the step that this row is the last of, and waits for what the jobs decide."""

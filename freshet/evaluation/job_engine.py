@@ -284,22 +284,21 @@ class _Replay:
         scored: Floats | None = None,
     ) -> None:
         """Sends the error of every query, in order of time."""
+        keys, times_ms = step.keys, step.times_ms
+        if self._workload.missing_regret is None:
+            # Where a missing feature costs nothing, there is nothing to tell.
+            told = newest.version_timestamps[keys] >= 0
+            keys, times_ms, errors = keys[told], times_ms[told], errors[told]
+            scored = None if scored is None else scored[:, told]
         names, versions = self._workload.keys, newest.versions
-        counts_missing = self._workload.missing_regret is not None
-        others = None if scored is None else scored.T.tolist()
-        for i, (key, time_ms, error) in enumerate(
-            zip(step.keys.tolist(), step.times_ms.tolist(), errors.tolist(), strict=True)
-        ):
-            if versions[key] is None and not counts_missing:
-                continue
-            self._client.feedback(
-                table,
-                names[key],
-                versions[key],
-                error,
-                errors=None if others is None else others[i],
-                ts=time_ms,
-            )
+        self._client.feedback_many(
+            table,
+            [names[key] for key in keys.tolist()],
+            [versions[key] for key in keys.tolist()],
+            errors,
+            kept_errors=scored,
+            ts=times_ms,
+        )
 
     def _features(self, batch: FeatureBatch) -> Features:
         values = batch.values

@@ -135,7 +135,7 @@ def test_an_interrupted_demo_stops_everything_and_reports_what_there_is(
     assert processes_about(out), "nothing runs that an interrupt could end"
     demo.send_signal(number)
     printed, _ = demo.communicate(timeout=STOP_DEADLINE_S)
-    assert demo.returncode == 130
+    assert demo.returncode == 130, log.read_text(encoding="utf-8")
     assert processes_about(out) == []
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     assert report["interrupted"] is True

@@ -311,11 +311,15 @@ def test_feedback_of_many_keys(feedback_config: Config, kafka: KafkaBroker) -> N
     versions = [None if i % 5 == 0 else Version(i, 1) for i in range(500)]
     errors = np.arange(500) / 7
     errors[::10] = np.nan  # no feature and no label
+    errors[3::10] = np.nan  # no label
+    times = NOW_MS + np.arange(500)
     with Client(feedback_config) as client:
-        assert client.feedback_many("t", keys, versions, errors) == 450
+        assert client.feedback_many("t", keys, versions, errors, ts=times) == 450
     found = consume(kafka, f"{feedback_config.topic_prefix}feedback.t", 450)
-    assert {body["key"]: (body["version"], body["error"]) for _, body in found} == {
-        f"k{i}": (f"{i}.1" if i % 5 else None, i / 7) for i in range(500) if i % 10
+    assert {body["key"]: (body["version"], body.get("error"), body["ts"]) for _, body in found} == {
+        f"k{i}": (f"{i}.1" if i % 5 else None, None if i % 10 == 3 else i / 7, NOW_MS + i)
+        for i in range(500)
+        if i % 10
     }
     assert not any("errors" in body for _, body in found)
 
@@ -329,9 +333,12 @@ def test_feedback_with_the_errors_of_kept_versions(
         client.feedback("t", "b", "6.1", error=0.25, errors=[nan, nan])
         kept = [[1.0, nan, 3.0, nan], [4.0, 5.0, nan, nan]]
         versions = ["7.1", "8.1", "9.1", None]
-        sent = client.feedback_many("t", list("cdef"), versions, [1, 5, 3, 2], kept_errors=kept)
+        sent = client.feedback_many(
+            "t", list("cdef"), versions, [1, 5, 3, 2], kept_errors=kept, ts=NOW_MS
+        )
         assert sent == 4
     found = consume(kafka, f"{feedback_config.topic_prefix}feedback.t", 6)
+    assert {body["ts"] for _, body in found if body["key"] in "cdef"} == {NOW_MS}
     assert {
         body["key"]: (body["version"], body["error"], body.get("errors")) for _, body in found
     } == {
