@@ -118,8 +118,9 @@ class EventReplayer:
         config: of the deployment.
         definition: of the table, as ``FeatureTable.to_dict(topic_prefix)`` gives it.
         ids: entity keys of the series [k].
-        with_feedback: heartbeats go to the table's topic of feedback too. Turn it off where models
-            send feedback at the same time: a heartbeat says that no earlier one follows.
+        feedback_topics: of feedback, which heartbeats go to as well; None for the table's own.
+            Give none where models send feedback at the same time: a heartbeat says that no earlier
+            one follows. Give all where several tables read the same events.
 
     Raises:
         ReplayError: Kafka does not answer, or a topic is missing.
@@ -131,7 +132,7 @@ class EventReplayer:
         definition: Mapping[str, Any],
         ids: Sequence[str],
         *,
-        with_feedback: bool = True,
+        feedback_topics: Sequence[str] | None = None,
     ) -> None:
         source = definition["source"]
         self._topic: str = source["topic"]
@@ -149,8 +150,11 @@ class EventReplayer:
         )
         self._lost = 0
         self._last_loss = ""
-        topics = [self._topic, *([definition["feedback_topic"]] if with_feedback else [])]
-        self._partitions = {topic: self._partitions_of(topic) for topic in topics}
+        if feedback_topics is None:
+            feedback_topics = [definition["feedback_topic"]]
+        self._partitions = {
+            topic: self._partitions_of(topic) for topic in (self._topic, *feedback_topics)
+        }
         self.produced = 0
         """Events produced so far."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from freshet.stack import FlinkOptions, Stack, StackOptions
+from freshet.stack import FlinkOptions, KafkaOptions, Stack, StackOptions
 from freshet.stack.kafka import KafkaBroker
 from freshet.stack.redis import RedisServer
 
@@ -29,10 +29,11 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     flink = FlinkOptions(
         task_managers=2,
         checkpoint_interval_ms=1_000,
+        short_lived=True,
         # Flink's REST API tells metrics that are at most so old; the default is 10 s.
         settings={"metrics.fetcher.update-interval": "1000"},
     )
-    options = StackOptions(flink=flink)
+    options = StackOptions(kafka=KafkaOptions(short_lived=True), flink=flink)
     with Stack(tmp_path_factory.mktemp("stack"), options) as running:
         yield running
 
@@ -40,7 +41,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """A Kafka broker alone."""
-    options = StackOptions(regions=(), flink=None)
+    options = StackOptions(regions=(), kafka=KafkaOptions(short_lived=True), flink=None)
     with Stack(tmp_path_factory.mktemp("kafka"), options) as running:
         yield running.kafka
 

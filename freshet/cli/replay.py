@@ -80,7 +80,9 @@ def command(
     facts = _definition(config, table, definition)
     recording = load_recording(data, kind=facts["source"]["kind"], start_ms=start_ms)
     recording = recording.between(begin_ms, until_ms)
-    replayer = EventReplayer(config, facts, recording.ids, with_feedback=feedback_heartbeats)
+    replayer = EventReplayer(
+        config, facts, recording.ids, feedback_topics=None if feedback_heartbeats else ()
+    )
     summary = _replay_with_progress(recording, replayer, step_ms, speed_up)
     emit(
         {"table": table, "topic": facts["source"]["topic"], **summary},

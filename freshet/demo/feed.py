@@ -78,9 +78,12 @@ class Feed:
         self._readings = readings
         self._production = production
         self._events_topic: str = definitions[0]["source"]["topic"]
-        # The first sends the events. All send heartbeats, each to the feedback of its table, and
-        # to the events too, where saying it twice does no harm.
-        self._replayers = [EventReplayer(config, each, readings.keys) for each in definitions]
+        self._replayer = EventReplayer(
+            config,
+            definitions[0],
+            readings.keys,
+            feedback_topics=[definition["feedback_topic"] for definition in definitions],
+        )
         self._malformed = Producer(
             config.kafka_client_properties(), logger=logging.getLogger("freshet.kafka")
         )
@@ -91,9 +94,7 @@ class Feed:
         for row in range(first, last):
             time_ms = self._readings.time_ms(row)
             self._production.produced(time_ms, time.time())
-            count += self._replayers[0].produce_step(
-                self._readings.values[row : row + 1], [time_ms]
-            )
+            count += self._replayer.produce_step(self._readings.values[row : row + 1], [time_ms])
         return count
 
     def send_malformed(self, events: Iterable[Malformed]) -> None:
@@ -115,5 +116,4 @@ class Feed:
         Raises:
             ReplayError: Kafka has not taken all events.
         """
-        for replayer in self._replayers:
-            replayer.heartbeat(end_ms)
+        self._replayer.heartbeat(end_ms)

@@ -37,7 +37,7 @@ from freshet.errors import FreshetError, JobError
 from freshet.files import write_atomically
 from freshet.observer import Observer, ProductionLog, percentiles_ms
 from freshet.replay import Pace
-from freshet.stack import FlinkOptions, Stack, StackOptions
+from freshet.stack import FlinkOptions, KafkaOptions, Stack, StackOptions
 from freshet.stack.flink_rest import FlinkRest
 from freshet.stack.signals import Interrupted, Interrupts
 from freshet.submission import Submission, submit_table
@@ -195,7 +195,14 @@ def _running_stack(
     started_s = time.monotonic()
     display.say("Starting Kafka, Redis and Flink on loopback ...")
     home = stack_home() if options.keep_running else options.out
-    stack = Stack(home / "stack", StackOptions(flink=FlinkOptions(task_managers=2)))
+    short = not options.keep_running
+    stack = Stack(
+        home / "stack",
+        StackOptions(
+            kafka=KafkaOptions(short_lived=short),
+            flink=FlinkOptions(task_managers=2, short_lived=short),
+        ),
+    )
     if options.keep_running:
         stack.start_detached(home)
     else:

@@ -37,7 +37,7 @@ from freshet.evaluation.workload import (
 )
 from freshet.observer import Observer, ProductionLog
 from freshet.replay import EventReplayer, Recording
-from freshet.stack import FlinkOptions, Stack, StackOptions
+from freshet.stack import FlinkOptions, KafkaOptions, Stack, StackOptions
 from freshet.stack.flink_rest import FlinkRest
 from freshet.store.decoding import FeatureBatch
 from freshet.submission import submit_tables
@@ -49,6 +49,12 @@ DRAIN_DEADLINE_S = 60.0
 
 _JOB_CHECK_INTERVAL_S = 5.0
 _WAIT_S = 0.5
+
+_STACK_OPTIONS = StackOptions(
+    kafka=KafkaOptions(short_lived=True),
+    # A replay that fails is started over, so a checkpoint is of no use.
+    flink=FlinkOptions(task_managers=1, short_lived=True, checkpoint_interval_ms=600_000),
+)
 
 Progress = Callable[[int, int], None]
 """Called with the steps done and the steps to do."""
@@ -85,9 +91,7 @@ class JobEngine:
         self._options = options
         self._name = f"evaluate_{name}" if name else "evaluate"
         self._owns_stack = stack is None
-        self._stack = stack or Stack(
-            options.folder / "stack", StackOptions(flink=FlinkOptions(task_managers=1))
-        )
+        self._stack = stack or Stack(options.folder / "stack", _STACK_OPTIONS)
         self.wall_s: dict[str, float] = {}
         """Time of each phase, seconds."""
         self.choices: dict[Arm, list[tuple[int, int]]] = {}
@@ -133,6 +137,8 @@ class JobEngine:
             self._stack.config,
             stack=self._stack,
             parallelism=self._options.parallelism,
+            # More would only cost more requests: each subtask reads one at a time.
+            partitions=self._options.parallelism,
         )
         self.wall_s["submit"] = time.monotonic() - started_s
         tables = [load_table(file) for file in files]
@@ -220,11 +226,12 @@ class _Replay:
         ):
             self._client, self._observer = client, observer
             definitions = [table.to_dict(self._config.topic_prefix) for table in self._tables]
-            # The first sends the events; all send heartbeats, each to its table's feedback.
-            self._replayers = [
-                EventReplayer(self._config, definition, self._workload.keys)
-                for definition in definitions
-            ]
+            self._replayer = EventReplayer(
+                self._config,
+                definitions[0],
+                self._workload.keys,
+                feedback_topics=[definition["feedback_topic"] for definition in definitions],
+            )
             started_s = time.monotonic()
             self._end_step(
                 self._workload.warm_up(), self._workload.warm_up_end_ms(), WARM_UP_DEADLINE_S
@@ -309,12 +316,8 @@ class _Replay:
 
     def _end_step(self, events: Recording, end_ms: int, deadline_s: float) -> None:
         """Sends a step's events, ends it, and waits for what the job decides."""
-        self._replayers[0].produce(events)
-        # First all events and feedback, then the heartbeats, which say that nothing follows.
-        for replayer in self._replayers:
-            replayer.heartbeat(end_ms)
-        for replayer in self._replayers:
-            replayer.flush()
+        self._replayer.produce(events)
+        self._replayer.heartbeat(end_ms)
         deadline = time.monotonic() + deadline_s
         next_check = time.monotonic() + _JOB_CHECK_INTERVAL_S
         while not self._observer.wait_until_complete(end_ms, _WAIT_S):

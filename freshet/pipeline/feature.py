@@ -31,6 +31,10 @@ from freshet.table import FeatureTable
 EVENT_TIME_WATERMARK_INTERVAL_MS = 20
 """With a budget by event time, the watermark is what makes choices; 200 ms is Flink's default."""
 
+BUFFER_TIMEOUT_MS = 10
+"""How long a record, or the watermark behind it, may wait for others on its way to the scheduler.
+Flink's default of 100 ms would be most of a feature's freshness."""
+
 
 def job_settings(tables: Sequence[FeatureTable]) -> Configuration:
     """Flink settings that the feature job needs, whatever the cluster's own are.
@@ -48,6 +52,7 @@ def job_settings(tables: Sequence[FeatureTable]) -> Configuration:
     settings.set_string("pipeline.operator-chaining.enabled", "true")
     # Records are immutable, so a chain need not copy them.
     settings.set_string("pipeline.object-reuse", "true")
+    settings.set_string("execution.buffer-timeout.interval", f"{BUFFER_TIMEOUT_MS} ms")
     settings.set_string("pipeline.max-parallelism", str(tables[0].max_parallelism))
     settings.set_string("parallelism.default", str(tables[0].parallelism))
     if any(table.to_dict()["budget"]["kind"] == "event-time-step" for table in tables):

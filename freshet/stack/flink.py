@@ -12,7 +12,7 @@ import yaml
 
 from freshet.errors import StackError
 from freshet.stack.flink_rest import FlinkRest
-from freshet.stack.layout import flink_home, java
+from freshet.stack.layout import QUICK_JVM, flink_home, java
 from freshet.stack.ports import LOOPBACK
 from freshet.stack.processes import (
     TERMINATE_DEADLINE_S,
@@ -81,6 +81,9 @@ class FlinkOptions:
 
     managed_memory_mb: int = 256
     """Memory of a TaskManager for RocksDB and for Python workers; MB."""
+
+    short_lived: bool = False
+    """Whether it is for minutes: then it compiles its code fast instead of well."""
 
     settings: dict[str, str] = field(default_factory=dict)
     """Further Flink settings, by Flink's names."""
@@ -254,6 +257,7 @@ class FlinkCluster:
             [
                 java(),
                 *options,
+                *(QUICK_JVM if self.options.short_lived else ()),
                 *_module_options(),
                 f"-Dlog.file={log}",
                 f"-Dlog4j.configurationFile={self.configuration_directory / _LOG4J_FILES[0]}",
@@ -324,8 +328,7 @@ class FlinkCluster:
             "env.java.opts.all": " ".join(_module_options()),
             # See _class_path.
             "classloader.parent-first-patterns.additional": "pemja",
-            # A client lives for seconds: it gains nothing from the optimising compiler.
-            "env.java.opts.client": "-XX:TieredStopAtLevel=1",
+            "env.java.opts.client": " ".join(QUICK_JVM),
             "io.tmp.dirs": str(self._directory / "tmp"),
             "parallelism.default": 1,
             "python.executable": sys.executable,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from freshet.errors import StackError
-from freshet.stack.layout import java, kafka_class_path
+from freshet.stack.layout import QUICK_JVM, java, kafka_class_path
 from freshet.stack.ports import LOOPBACK, is_listening
 from freshet.stack.processes import (
     TERMINATE_DEADLINE_S,
@@ -53,6 +53,9 @@ class KafkaOptions:
 
     heap_mb: int = 512
     """Largest heap of its JVM, MB."""
+
+    short_lived: bool = False
+    """Whether it is for minutes: then it compiles its code fast instead of well."""
 
     settings: dict[str, str] = field(default_factory=dict)
     """Further broker settings, by Kafka's names."""
@@ -108,9 +111,10 @@ class KafkaBroker:
         self._write_settings()
         if not (self._data / "meta.properties").exists():
             self._format()
+        options = [f"-Xmx{self.options.heap_mb}m", *(QUICK_JVM if self.options.short_lived else ())]
         self.process = start_process(
             "Kafka broker",
-            self._java(["kafka.Kafka", str(self._settings_file)], [f"-Xmx{self.options.heap_mb}m"]),
+            self._java(["kafka.Kafka", str(self._settings_file)], options),
             stack_id=self._stack_id,
             output=self._output,
             log=self._log,
@@ -222,7 +226,7 @@ class KafkaBroker:
         output = self._output.with_name("kafka-format.out")
         process = start_process(
             "Kafka storage tool",
-            self._java(["kafka.tools.StorageTool", *arguments], ["-XX:TieredStopAtLevel=1"]),
+            self._java(["kafka.tools.StorageTool", *arguments], [*QUICK_JVM]),
             stack_id=self._stack_id,
             output=output,
         )

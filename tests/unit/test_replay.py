@@ -220,7 +220,7 @@ def test_blocks_of_readings(
     kafka: KafkaBroker, config: Config, replayed_table: FeatureTable
 ) -> None:
     definition = replayed_table.to_dict(topic_prefix=config.topic_prefix)
-    replayer = EventReplayer(config, definition, ["a", "b", "c"], with_feedback=False)
+    replayer = EventReplayer(config, definition, ["a", "b", "c"], feedback_topics=())
     block = np.arange(12.0).reshape(4, 3)
     block[0, 0] = np.nan
     assert replayer.produce_step(block, np.arange(4) + BEGIN_MS) == 11
