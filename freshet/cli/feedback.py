@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+from typing import Annotated, Any
 
 import typer
 
@@ -23,6 +24,14 @@ def command(
         float | None,
         typer.Option(help="Prediction error, at least 0; leave out while the label is unknown."),
     ] = None,
+    kept_error: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Error with each kept version (keep_versions), newest first; may be repeated, "
+            "'nan' where it is not known.",
+            show_default=False,
+        ),
+    ] = None,
     ts: Annotated[int | None, typer.Option(help="Event time, epoch milliseconds.")] = None,
     model: Annotated[str | None, typer.Option(help="Name of the model.")] = None,
     region: Annotated[
@@ -33,9 +42,19 @@ def command(
     """Tell how well a feature predicted, so that the table knows what its staleness costs."""
     with Client(Config.load(), region) as client:
         try:
-            client.feedback(table, key, version, error, ts=ts, model=model)
+            client.feedback(
+                table, key, version, error, errors=kept_error or None, ts=ts, model=model
+            )
         except ValueError as e:
             raise FreshetError(str(e)) from e
         client.flush()
-    sent = {"table": table, "key": key, "version": version, "error": error, "ts": ts}
+    sent: dict[str, Any] = {
+        "table": table,
+        "key": key,
+        "version": version,
+        "error": error,
+        "ts": ts,
+    }
+    if kept_error:
+        sent["errors"] = [None if math.isnan(each) else each for each in kept_error]
     emit(sent, f"Feedback for {key} of {table} sent.", as_json=as_json)

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from freshet.cli.output import JsonOption, emit
-from freshet.client import Client, Feature
+from freshet.client import Client, Feature, KeptVersions
 from freshet.config import Config
 from freshet.durations import format_duration
 
@@ -25,17 +25,39 @@ def command(
     region: Annotated[
         str | None, typer.Option(help="Region whose online store is read; home if not given.")
     ] = None,
+    all_versions: Annotated[
+        bool,
+        typer.Option(
+            "--all-versions",
+            help="Every version that the store keeps of a key (keep_versions), newest first.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Read features from a region's online store."""
     with Client(Config.load(), region) as client:
-        features = list(client.get_many(table, keys))
+        features = (
+            _every_version(client.get_versions(table, keys))
+            if all_versions
+            else list(client.get_many(table, keys))
+        )
         found = {
             "table": table,
             "region": client.region,
             "features": [feature_to_json(feature) for feature in features],
         }
     emit(found, _rendered(features), as_json=as_json)
+
+
+def _every_version(kept: KeptVersions) -> list[Feature]:
+    """Key by key; a key that has none is there once, as missing."""
+    newest, *older = kept.versions
+    return [
+        feature
+        for row in zip(newest, *older, strict=True)
+        for number, feature in enumerate(row)
+        if number == 0 or feature.version is not None
+    ]
 
 
 def feature_to_json(feature: Feature) -> dict[str, Any]:

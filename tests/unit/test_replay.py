@@ -33,6 +33,7 @@ from freshet.stack.kafka import KafkaBroker
 from freshet.stack.redis import RedisServer
 from freshet.store.layout import key_name, pack_value
 from freshet.store.registry import register_table
+from freshet.store.writing import write_if_newer
 from freshet.topics import create_missing_topics, topics_of_table
 
 STEP_MS = 300_000
@@ -297,8 +298,9 @@ def test_the_get_and_feedback_commands(
     assert "PRESENT" in text.stdout
     assert "MISSING" in text.stdout
 
-    sent = run(environment, "feedback", "replayed", "vector", "--version", "8.1", "--error", "0.5")
-    assert sent["error"] == 0.5
+    arguments = ["--version", "8.1", "--error", "0.5", "--kept-error", "0.7", "--kept-error", "0.5"]
+    sent = run(environment, "feedback", "replayed", "vector", *arguments)
+    assert (sent["error"], sent["errors"]) == (0.5, [0.7, 0.5])
     consumer_topic = f"{config.topic_prefix}feedback.replayed"
     consumer = Consumer(
         {
@@ -313,7 +315,29 @@ def test_the_get_and_feedback_commands(
         message = consumer.poll(0.1)
     consumer.close()
     assert message is not None
-    assert json.loads(message.value())["version"] == "8.1"
+    body = json.loads(message.value())
+    assert (body["version"], body["error"], body["errors"]) == ("8.1", 0.5, [0.7, 0.5])
+
+
+@pytest.mark.integration
+def test_the_get_command_shows_every_kept_version(
+    config: Config,
+    environment: dict[str, str],
+    replayed_table: FeatureTable,
+    redis_server: RedisServer,
+) -> None:
+    name = key_name(config.store_prefix, "replayed", "kept")
+    writes = [(name, pack_value([n], Version(n, 1), n, n)) for n in (5, 7, 6)]
+    with Redis.from_url(redis_server.url) as redis:
+        write_if_newer(redis, writes, keep_versions=2)
+    newest = run(environment, "get", "replayed", "kept", "none")["features"]
+    assert [feature["version"] for feature in newest] == ["7.1", None]
+    every = run(environment, "get", "replayed", "none", "kept", "--all-versions")["features"]
+    assert [(feature["key"], feature["version"], feature["value"]) for feature in every] == [
+        ("none", None, None),
+        ("kept", "7.1", [7.0]),
+        ("kept", "6.1", [6.0]),
+    ]
 
 
 @pytest.mark.integration
