@@ -33,12 +33,12 @@ from freshet.demo.model import Floats, Model, naive_errors
 from freshet.demo.readings import DATA_FILE, Readings
 from freshet.demo.report import PolicyRecord, RunRecord, build_report, report_json
 from freshet.demo.tables import SEASONS, STEP, STEP_MS, DemoTable, write_tables
-from freshet.errors import FreshetError, JobError
+from freshet.errors import FreshetError
 from freshet.files import write_atomically
+from freshet.lockstep import wait_for_step
 from freshet.observer import Observer, ProductionLog, percentiles_ms
 from freshet.replay import Pace
 from freshet.stack import FlinkOptions, KafkaOptions, Stack, StackOptions
-from freshet.stack.flink_rest import FlinkRest
 from freshet.stack.signals import Interrupted, Interrupts
 from freshet.submission import Submission, submit_table
 
@@ -47,8 +47,6 @@ STEP_DEADLINE_S = 90.0
 DRAIN_DEADLINE_S = 20.0
 """How long the last change events and dead letters may take after the last step."""
 
-_JOB_CHECK_INTERVAL_S = 5.0
-_SHOW_INTERVAL_S = 0.5
 _CLOSING_S = 15.0
 """What the end of a run takes after the last step: drain, stop and report."""
 
@@ -366,28 +364,17 @@ class _Replay:
         """Ends the step that this row is the last of, and waits for what the jobs decide."""
         end_ms = self._readings.time_ms(last_row)
         self._feed.end_step(end_ms)
-        deadline = time.monotonic() + deadline_s
-        next_check = time.monotonic() + _JOB_CHECK_INTERVAL_S
-        while not self._observer.wait_until_complete(end_ms, _SHOW_INTERVAL_S):
-            self._show()
-            now = time.monotonic()
-            if now > next_check:
-                next_check = now + _JOB_CHECK_INTERVAL_S
-                self._check_jobs()
-            if now > deadline:
-                raise JobError(
-                    f"the jobs have not finished an hour of event time within {deadline_s:.0f} s; "
-                    f"see Flink's web UI at {self._config.flink_rest} (with --keep-running) and "
-                    "the stack's logs"
-                )
+        wait_for_step(
+            self._observer,
+            self._config,
+            end_ms,
+            deadline_s,
+            too_late=f"the jobs have not finished an hour of event time within {deadline_s:.0f} s; "
+            f"see Flink's web UI at {self._config.flink_rest} (with --keep-running) and the "
+            "stack's logs",
+            waiting=self._show,
+        )
         self._now_ms = end_ms
-
-    def _check_jobs(self) -> None:
-        """Raises JobError if a job has ended: waiting for it is in vain."""
-        assert self._config.flink_rest is not None, "the embedded stack has a Flink"
-        rest = FlinkRest(self._config.flink_rest)
-        for job in rest.jobs():
-            rest.is_running(job.id)
 
     def _say_cut_short(self) -> None:
         self._display.say(

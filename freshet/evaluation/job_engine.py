@@ -35,10 +35,10 @@ from freshet.evaluation.workload import (
     Workload,
     computed_by_warm_up,
 )
+from freshet.lockstep import wait_for_step
 from freshet.observer import Observer, ProductionLog
 from freshet.replay import EventReplayer, Recording
 from freshet.stack import FlinkOptions, KafkaOptions, Stack, StackOptions
-from freshet.stack.flink_rest import FlinkRest
 from freshet.store.decoding import FeatureBatch
 from freshet.submission import submit_tables
 from freshet.table import FeatureTable, load_table
@@ -46,9 +46,6 @@ from freshet.table import FeatureTable, load_table
 WARM_UP_DEADLINE_S = 600.0
 STEP_DEADLINE_S = 300.0
 DRAIN_DEADLINE_S = 60.0
-
-_JOB_CHECK_INTERVAL_S = 5.0
-_WAIT_S = 0.5
 
 _STACK_OPTIONS = StackOptions(
     kafka=KafkaOptions(short_lived=True),
@@ -318,26 +315,15 @@ class _Replay:
         """Sends a step's events, ends it, and waits for what the job decides."""
         self._replayer.produce(events)
         self._replayer.heartbeat(end_ms)
-        deadline = time.monotonic() + deadline_s
-        next_check = time.monotonic() + _JOB_CHECK_INTERVAL_S
-        while not self._observer.wait_until_complete(end_ms, _WAIT_S):
-            now = time.monotonic()
-            if now > next_check:
-                next_check = now + _JOB_CHECK_INTERVAL_S
-                self._check_jobs()
-            if now > deadline:
-                raise JobError(
-                    f"the job has not finished a step of event time within {deadline_s:.0f} s; see "
-                    "the logs in the stack's folder"
-                )
+        wait_for_step(
+            self._observer,
+            self._config,
+            end_ms,
+            deadline_s,
+            too_late=f"the job has not finished a step of event time within {deadline_s:.0f} s; "
+            "see the logs in the stack's folder",
+        )
         self._now_ms = end_ms
-
-    def _check_jobs(self) -> None:
-        """Raises JobError if a job has ended: waiting for it is in vain."""
-        assert self._config.flink_rest is not None, "the embedded stack has a Flink"
-        rest = FlinkRest(self._config.flink_rest)
-        for job in rest.jobs():
-            rest.is_running(job.id)
 
     def _drain(self) -> None:
         """Waits for the change events of all that is stored."""
