@@ -1,8 +1,5 @@
 package dev.freshet.operators.scheduling;
 
-import java.util.EnumSet;
-import java.util.Set;
-
 /**
  * Recomputes the key whose errors have grown most since its last update (RALF §2.3.3, eq. 2.11 as
  * printed): each error counts for what it is above the mean error of the first round of feedback
@@ -15,7 +12,7 @@ import java.util.Set;
  *
  * @param settings cap, and the regret of a missing value
  */
-public record RegretOverBaselinePolicy(RegretSettings settings) implements SchedulingPolicy {
+public record RegretOverBaselinePolicy(RegretSettings settings) implements RegretPolicy {
 
   /** Name of the policy. */
   public static final String NAME = "regret-over-baseline";
@@ -26,17 +23,9 @@ public record RegretOverBaselinePolicy(RegretSettings settings) implements Sched
   }
 
   @Override
-  public Set<Need> needs() {
-    return EnumSet.of(Need.LABELS);
-  }
-
-  @Override
-  public double priority(KeyRecord record) {
-    if (settings.comesFirst(record)) {
-      return settings.max();
-    }
+  public double score(KeyRecord record) {
     if (!record.hasValue()) {
-      return settings.capped(record.regret() + settings.ofMissing(record));
+      return record.regret() + settings.ofMissing(record);
     }
     double baseline = record.baselineError();
     if (Double.isNaN(baseline)) {
@@ -45,6 +34,6 @@ public record RegretOverBaselinePolicy(RegretSettings settings) implements Sched
     // Of the first round itself nothing is left, exactly and not only up to rounding.
     double sinceFirst = record.regret() - record.baselineRegret;
     long errorsSinceFirst = record.errors() - record.baselineErrors;
-    return settings.capped(sinceFirst - errorsSinceFirst * baseline);
+    return sinceFirst - errorsSinceFirst * baseline;
   }
 }

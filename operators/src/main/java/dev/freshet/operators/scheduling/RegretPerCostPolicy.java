@@ -11,7 +11,7 @@ import java.util.Set;
  * @param settings default regret, cap, and the regret of a missing value; the cap is of regret per
  *     second
  */
-public record RegretPerCostPolicy(RegretSettings settings) implements SchedulingPolicy {
+public record RegretPerCostPolicy(RegretSettings settings) implements RegretPolicy {
 
   /** Name of the policy. */
   public static final String NAME = "regret-per-cost";
@@ -32,13 +32,8 @@ public record RegretPerCostPolicy(RegretSettings settings) implements Scheduling
   }
 
   @Override
-  public double priority(KeyRecord record) {
-    if (settings.comesFirst(record)) {
-      return settings.max();
-    }
-    double regret =
-        record.regret() + settings.perPending() * record.pending() + settings.ofMissing(record);
+  public double score(KeyRecord record) {
     double cost = Double.isNaN(record.costNanos()) ? COST_NANOS_MIN : record.costNanos();
-    return settings.capped(regret / Math.max(COST_NANOS_MIN, cost) * NANOS_PER_SECOND);
+    return settings.regret(record) / Math.max(COST_NANOS_MIN, cost) * NANOS_PER_SECOND;
   }
 }

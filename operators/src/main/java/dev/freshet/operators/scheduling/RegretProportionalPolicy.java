@@ -1,8 +1,5 @@
 package dev.freshet.operators.scheduling;
 
-import java.util.EnumSet;
-import java.util.Set;
-
 /**
  * Recomputes the key with the largest cumulative regret since its last update (RALF §2.3.3, eq.
  * 2.9): the errors fed back on its current version, plus a default regret for each pending event,
@@ -14,7 +11,7 @@ import java.util.Set;
  *
  * @param settings default regret, cap, and the regret of a missing value
  */
-public record RegretProportionalPolicy(RegretSettings settings) implements SchedulingPolicy {
+public record RegretProportionalPolicy(RegretSettings settings) implements RegretPolicy {
 
   /** Name of the policy. */
   public static final String NAME = "regret-proportional";
@@ -25,17 +22,7 @@ public record RegretProportionalPolicy(RegretSettings settings) implements Sched
   }
 
   @Override
-  public Set<Need> needs() {
-    return EnumSet.of(Need.LABELS);
-  }
-
-  @Override
-  public double priority(KeyRecord record) {
-    return settings.comesFirst(record) ? settings.max() : settings.capped(regret(record));
-  }
-
-  /** Regret before the cap. */
-  private double regret(KeyRecord record) {
-    return record.regret() + settings.perPending() * record.pending() + settings.ofMissing(record);
+  public double score(KeyRecord record) {
+    return settings.regret(record);
   }
 }

@@ -19,9 +19,12 @@ public record RegretSettings(double perPending, double max, Double missing)
     this(perPending, max, null);
   }
 
-  /** A regret within the cap. */
-  double capped(double regret) {
-    return Math.min(max, regret);
+  /**
+   * A key's regret before the cap: the errors fed back on its current version, plus the default for
+   * each pending event and for having no value.
+   */
+  double regret(KeyRecord record) {
+    return record.regret() + perPending * record.pending() + ofMissing(record);
   }
 
   /** Whether the record's key has no value and comes before all that have one. */

@@ -1,8 +1,5 @@
 package dev.freshet.operators.scheduling;
 
-import java.util.EnumSet;
-import java.util.Set;
-
 /**
  * Recomputes the key with the largest regret, weighted by whether its errors rise: the regret (RALF
  * §2.3.3, eq. 2.9, with a default for each pending event) times the square root of the ratio of the
@@ -14,7 +11,7 @@ import java.util.Set;
  *
  * @param settings default regret, cap, and the regret of a missing value
  */
-public record RisingRegretPolicy(RegretSettings settings) implements SchedulingPolicy {
+public record RisingRegretPolicy(RegretSettings settings) implements RegretPolicy {
 
   /** Name of the policy. */
   public static final String NAME = "rising-regret";
@@ -25,18 +22,8 @@ public record RisingRegretPolicy(RegretSettings settings) implements SchedulingP
   }
 
   @Override
-  public Set<Need> needs() {
-    return EnumSet.of(Need.LABELS);
-  }
-
-  @Override
-  public double priority(KeyRecord record) {
-    if (settings.comesFirst(record)) {
-      return settings.max();
-    }
-    double regret =
-        record.regret() + settings.perPending() * record.pending() + settings.ofMissing(record);
-    return settings.capped(regret * rise(record));
+  public double score(KeyRecord record) {
+    return settings.regret(record) * rise(record);
   }
 
   private static double rise(KeyRecord record) {
