@@ -3,35 +3,30 @@ package dev.freshet.operators.scheduling;
 import dev.freshet.connectors.record.ValueKind;
 import dev.freshet.operators.compute.ComputeRequestEncoder;
 import java.util.List;
+import java.util.function.Consumer;
 
 /** Settings of test tables: a small window, regret-proportional, one update a step of 100 ms. */
-record TestSettings(
-    ValueKind kind,
-    WindowExtent window,
-    int minPoints,
-    SchedulingPolicy policy,
-    boolean onDemand,
-    BudgetSettings budget,
-    long bundleTargetMs,
-    int bundleMaxKeys,
-    int windowBytesMax) {
+final class TestSettings {
 
   static final int ORIGIN = 7;
   static final double DEFAULT_REGRET = 1e-6;
   static final double MAX_REGRET = 1e12;
   static final long STEP_MS = 100;
+  private static final long BUNDLE_TARGET_MS = 50;
+
+  private ValueKind kind = ValueKind.SCALAR;
+  private WindowExtent window = WindowExtent.ofPoints(4);
+  private int minPoints = 1;
+  private SchedulingPolicy policy = regret(DEFAULT_REGRET, MAX_REGRET);
+  private boolean onDemand = false;
+  private BudgetSettings budget = perStep(1);
+  private int bundleMaxKeys = 16;
+  private int windowBytesMax = ComputeRequestEncoder.WINDOW_BYTES_MAX;
+
+  private TestSettings() {}
 
   static TestSettings regretPerStep(double updates) {
-    return new TestSettings(
-        ValueKind.SCALAR,
-        WindowExtent.ofPoints(4),
-        1,
-        regret(DEFAULT_REGRET, MAX_REGRET),
-        false,
-        perStep(updates),
-        50,
-        16,
-        ComputeRequestEncoder.WINDOW_BYTES_MAX);
+    return new TestSettings().with(perStep(updates));
   }
 
   /** Regret-proportional with this regret of a pending event and this cap. */
@@ -51,91 +46,53 @@ record TestSettings(
   }
 
   TestSettings with(ValueKind newKind) {
-    return new TestSettings(
-        newKind,
-        window,
-        minPoints,
-        policy,
-        onDemand,
-        budget,
-        bundleTargetMs,
-        bundleMaxKeys,
-        windowBytesMax);
+    return changed(copy -> copy.kind = newKind);
   }
 
   TestSettings with(WindowExtent newWindow) {
-    return new TestSettings(
-        kind,
-        newWindow,
-        minPoints,
-        policy,
-        onDemand,
-        budget,
-        bundleTargetMs,
-        bundleMaxKeys,
-        windowBytesMax);
+    return changed(copy -> copy.window = newWindow);
   }
 
   TestSettings with(SchedulingPolicy newPolicy) {
-    return new TestSettings(
-        kind,
-        window,
-        minPoints,
-        newPolicy,
-        onDemand,
-        budget,
-        bundleTargetMs,
-        bundleMaxKeys,
-        windowBytesMax);
+    return changed(copy -> copy.policy = newPolicy);
   }
 
   TestSettings with(BudgetSettings newBudget) {
-    return new TestSettings(
-        kind,
-        window,
-        minPoints,
-        policy,
-        onDemand,
-        newBudget,
-        bundleTargetMs,
-        bundleMaxKeys,
-        windowBytesMax);
+    return changed(copy -> copy.budget = newBudget);
   }
 
   TestSettings computedOnDemand() {
-    return new TestSettings(
-        kind,
-        window,
-        minPoints,
-        policy,
-        true,
-        budget,
-        bundleTargetMs,
-        bundleMaxKeys,
-        windowBytesMax);
+    return changed(copy -> copy.onDemand = true);
   }
 
   TestSettings windowBytesMax(int bytes) {
-    return new TestSettings(
-        kind, window, minPoints, policy, onDemand, budget, bundleTargetMs, bundleMaxKeys, bytes);
+    return changed(copy -> copy.windowBytesMax = bytes);
   }
 
   TestSettings minPoints(int points) {
-    return new TestSettings(
-        kind,
-        window,
-        points,
-        policy,
-        onDemand,
-        budget,
-        bundleTargetMs,
-        bundleMaxKeys,
-        windowBytesMax);
+    return changed(copy -> copy.minPoints = points);
   }
 
   TestSettings bundleMaxKeys(int keys) {
-    return new TestSettings(
-        kind, window, minPoints, policy, onDemand, budget, bundleTargetMs, keys, windowBytesMax);
+    return changed(copy -> copy.bundleMaxKeys = keys);
+  }
+
+  private TestSettings changed(Consumer<TestSettings> change) {
+    TestSettings copy = new TestSettings();
+    copy.kind = kind;
+    copy.window = window;
+    copy.minPoints = minPoints;
+    copy.policy = policy;
+    copy.onDemand = onDemand;
+    copy.budget = budget;
+    copy.bundleMaxKeys = bundleMaxKeys;
+    copy.windowBytesMax = windowBytesMax;
+    change.accept(copy);
+    return copy;
+  }
+
+  SchedulingPolicy policy() {
+    return policy;
   }
 
   MaintenanceSettings build() {
@@ -148,8 +105,14 @@ record TestSettings(
         policy,
         onDemand,
         budget,
-        bundleTargetMs,
+        BUNDLE_TARGET_MS,
         bundleMaxKeys,
         windowBytesMax);
+  }
+
+  /** A property's failure shows it. */
+  @Override
+  public String toString() {
+    return build().toString();
   }
 }
