@@ -62,11 +62,8 @@ record EarlyInput(long timestampMs, Kind kind, QueryFeedback feedback) {
     /** Nothing. */
     private static final int EVENT = 1;
 
-    /** Version, error, and the errors of two versions. */
-    private static final int PAIRED_FEEDBACK = 2;
-
     /** Nothing. */
-    private static final int DEMAND = 3;
+    private static final int DEMAND = 2;
 
     @Override
     public void serialize(EarlyInput input, DataOutputView target) throws IOException {
@@ -80,14 +77,10 @@ record EarlyInput(long timestampMs, Kind kind, QueryFeedback feedback) {
 
     private static void serialize(QueryFeedback feedback, DataOutputView target)
         throws IOException {
-      target.writeByte(feedback.isPaired() ? PAIRED_FEEDBACK : FEEDBACK);
+      target.writeByte(FEEDBACK);
       target.writeLong(feedback.version().timestampMicros());
       target.writeShort(feedback.version().origin());
       target.writeDouble(feedback.error());
-      if (feedback.isPaired()) {
-        target.writeDouble(feedback.newestError());
-        target.writeDouble(feedback.previousError());
-      }
     }
 
     @Override
@@ -97,8 +90,7 @@ record EarlyInput(long timestampMs, Kind kind, QueryFeedback feedback) {
       return switch (kind) {
         case EVENT -> ofEvent(timestamp);
         case DEMAND -> ofDemand(timestamp);
-        case FEEDBACK, PAIRED_FEEDBACK ->
-            ofFeedback(timestamp, feedback(source, kind == PAIRED_FEEDBACK));
+        case FEEDBACK -> ofFeedback(timestamp, feedback(source));
         default ->
             throw new IOException(
                 "early input of kind "
@@ -108,12 +100,9 @@ record EarlyInput(long timestampMs, Kind kind, QueryFeedback feedback) {
       };
     }
 
-    private static QueryFeedback feedback(DataInputView source, boolean paired) throws IOException {
+    private static QueryFeedback feedback(DataInputView source) throws IOException {
       Version version = new Version(source.readLong(), source.readUnsignedShort());
-      double error = source.readDouble();
-      return paired
-          ? new QueryFeedback(version, error, source.readDouble(), source.readDouble())
-          : QueryFeedback.of(version, error);
+      return QueryFeedback.of(version, source.readDouble());
     }
 
     @Override

@@ -30,9 +30,6 @@ public final class KeyRecord {
   double baselineRegret;
   int baselineErrors;
   double recentError;
-  int pairedQueries;
-  double newestErrors;
-  double previousErrors;
 
   // Data that the current version does not contain.
   long pending;
@@ -47,7 +44,6 @@ public final class KeyRecord {
   // Over the key's life.
   long incorporated;
   double costNanos = Double.NaN;
-  double gain = Double.NaN;
 
   // Scheduling.
   long lastChosenTimestamp;
@@ -129,32 +125,6 @@ public final class KeyRecord {
     return recentError;
   }
 
-  /**
-   * Queries since the current version of which the error of the version before it is known, too.
-   */
-  public int pairedQueries() {
-    return pairedQueries;
-  }
-
-  /** Sum of the current version's errors on the {@link #pairedQueries}. */
-  public double newestErrors() {
-    return newestErrors;
-  }
-
-  /** Sum of the errors that the version before would have made on the {@link #pairedQueries}. */
-  public double previousErrors() {
-    return previousErrors;
-  }
-
-  /**
-   * What an update of the key has gained a query: moving average, over the key's past updates, of
-   * (previous errors - newest errors) / paired queries when the version is replaced; in units of
-   * the error. NaN while no version that was replaced had a paired query.
-   */
-  public double gain() {
-    return gain;
-  }
-
   /** Event time of the newest event that the value contains; {@link #NO_TIME} without a value. */
   public long asOf() {
     return asOf;
@@ -219,11 +189,6 @@ public final class KeyRecord {
    */
   void feedback(QueryFeedback feedback, long round) {
     queries++;
-    if (feedback.isPaired()) {
-      pairedQueries++;
-      newestErrors += feedback.newestError();
-      previousErrors += feedback.previousError();
-    }
     if (feedback.isLabelled()) {
       labelled(feedback.error(), round);
     }
@@ -269,9 +234,6 @@ public final class KeyRecord {
     versionOrigin = origin;
     asOf = inFlightAsOf;
     updates++;
-    if (pairedQueries > 0) {
-      gain = MovingAverage.next(gain, (previousErrors - newestErrors) / pairedQueries);
-    }
     forgetFeedback();
     failures = 0;
     retryAt = NO_TIME;
@@ -315,9 +277,6 @@ public final class KeyRecord {
     baselineRegret = 0;
     baselineErrors = 0;
     recentError = 0;
-    pairedQueries = 0;
-    newestErrors = 0;
-    previousErrors = 0;
   }
 
   private void clearInFlight() {

@@ -45,10 +45,6 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     target.writeLong(record.incorporated);
     target.writeDouble(record.costNanos);
     target.writeDouble(record.recentError);
-    target.writeInt(record.pairedQueries);
-    target.writeDouble(record.newestErrors);
-    target.writeDouble(record.previousErrors);
-    target.writeDouble(record.gain);
     target.writeLong(record.demandedAt);
     target.writeLong(record.inFlightDemandedAt);
   }
@@ -101,10 +97,6 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     record.incorporated = source.readLong();
     record.costNanos = source.readDouble();
     record.recentError = source.readDouble();
-    record.pairedQueries = source.readInt();
-    record.newestErrors = source.readDouble();
-    record.previousErrors = source.readDouble();
-    record.gain = source.readDouble();
     record.demandedAt = source.readLong();
     record.inFlightDemandedAt = source.readLong();
   }
@@ -137,10 +129,6 @@ public final class KeyRecordSerializer extends TypeSerializerSingleton<KeyRecord
     copy.incorporated = from.incorporated;
     copy.costNanos = from.costNanos;
     copy.recentError = from.recentError;
-    copy.pairedQueries = from.pairedQueries;
-    copy.newestErrors = from.newestErrors;
-    copy.previousErrors = from.previousErrors;
-    copy.gain = from.gain;
     copy.demandedAt = from.demandedAt;
     copy.inFlightDemandedAt = from.inFlightDemandedAt;
     return copy;

@@ -105,20 +105,6 @@ class FeatureMaintenanceOperatorTest {
   }
 
   @Test
-  void regretIsOfWhatWasServedWhateverTheOtherVersionsErrors() throws Exception {
-    try (MaintenanceHarness harness = MaintenanceHarness.open(REGRET, Backend.HEAP)) {
-      harness.event("a", 10);
-      harness.watermark(100);
-      Version version = harness.last().version();
-      harness.feedback(new Feedback("a", version, 1, 110, 5, 1, false));
-      harness.feedback(new Feedback("a", version, 2, 110, 2, Double.NaN, false));
-      harness.event("a", 120);
-      harness.watermark(200);
-      assertThat(harness.last().regretRemoved()).isEqualTo(3);
-    }
-  }
-
-  @Test
   void lateFeedbackCountsAtOnce() throws Exception {
     try (MaintenanceHarness harness = MaintenanceHarness.open(REGRET, Backend.HEAP)) {
       harness.event("a", 10);

@@ -55,12 +55,8 @@ class KeyRecordSerializerTest {
           + "0000000000000017" // incorporated
           + "4038000000000000" // costNanos 24.0
           + "4039000000000000" // recentError 25.0
-          + "0000001a" // pairedQueries
-          + "403b000000000000" // newestErrors 27.0
-          + "403c000000000000" // previousErrors 28.0
-          + "403d000000000000" // gain 29.0
-          + "000000000000001e" // demandedAt
-          + "000000000000001f"; // inFlightDemandedAt
+          + "000000000000001a" // demandedAt
+          + "000000000000001b"; // inFlightDemandedAt
 
   private static final String FORMAT_2 = "02" + FORMAT_1.substring(2) + FORMAT_2_FIELDS;
 
@@ -95,14 +91,10 @@ class KeyRecordSerializerTest {
           "incorporated",
           "costNanos",
           "recentError",
-          "pairedQueries",
-          "newestErrors",
-          "previousErrors",
-          "gain",
           "demandedAt",
           "inFlightDemandedAt");
 
-  private static final int BYTES_MAX = 230;
+  private static final int BYTES_MAX = 200;
 
   private static final KeyRecordSerializer SERIALIZER = new KeyRecordSerializer();
 

@@ -70,9 +70,7 @@ final class Replay {
           long timestamp = end - random.nextInt((int) TestSettings.STEP_MS);
           Version version =
               random.nextInt(9) == 0 ? new Version(1, TestSettings.ORIGIN) : request.version();
-          double previous = random.nextInt(2) == 0 ? Double.NaN : random.nextDouble();
-          Feedback feedback =
-              new Feedback(request.key(), version, error, timestamp, error, previous, false);
+          Feedback feedback = new Feedback(request.key(), version, error, timestamp);
           posted.add(feedback);
           harness.feedback(feedback);
         }

@@ -184,28 +184,6 @@ class SchedulingPolicyTest {
   }
 
   @Test
-  void gainIsHowMuchBetterThanTheVersionBeforeTheReplacedOnesWere() {
-    KeyRecord record = computed(1_000);
-    record.feedback(new QueryFeedback(record.version(), 1, 1, 4), 0);
-    record.feedback(new QueryFeedback(record.version(), 0.5, 2, 0.5), 0);
-    record.feedback(new QueryFeedback(record.version(), Double.NaN, 3, 3), 0);
-    feedback(record, 100);
-    assertThat(record.pairedQueries()).isEqualTo(3);
-    assertThat(record.newestErrors()).isEqualTo(6);
-    assertThat(record.previousErrors()).isEqualTo(7.5);
-    assertThat(record.regret()).as("of what was served").isEqualTo(101.5);
-    assertThat(record.gain()).as("known when the version is replaced").isNaN();
-    recompute(record, 2_000);
-    assertThat(record.gain()).isEqualTo(0.5);
-    assertThat(record.pairedQueries()).isZero();
-    recompute(record, 3_000);
-    assertThat(record.gain()).as("no paired query").isEqualTo(0.5);
-    record.feedback(new QueryFeedback(record.version(), 3, 3, 1), 0);
-    recompute(record, 4_000);
-    assertThat(record.gain()).as("moving average, may be negative").isCloseTo(0, within(1e-15));
-  }
-
-  @Test
   void everyNameMakesItsPolicy() {
     for (String name : SchedulingPolicies.NAMES) {
       assertThat(SchedulingPolicies.create(name, REGRET, 7).name()).isEqualTo(name);
