@@ -32,8 +32,6 @@ final class FeedbackParser extends JsonObjectReader implements RecordParser<Feed
   private Version version;
   private double error;
   private long timestampMs;
-  private double newestError;
-  private double previousError;
   private boolean demand;
 
   FeedbackParser(TableConfig config, LongSupplier wallClockMs) {
@@ -46,8 +44,6 @@ final class FeedbackParser extends JsonObjectReader implements RecordParser<Feed
   public Feedback parse(byte[] json) throws BadRecordException {
     error = Double.NaN;
     timestampMs = Feedback.NO_TIMESTAMP;
-    newestError = Double.NaN;
-    previousError = Double.NaN;
     demand = false;
     try {
       walk(json);
@@ -78,7 +74,7 @@ final class FeedbackParser extends JsonObjectReader implements RecordParser<Feed
           "it is the version that the client returned with the feature, or null when there was no"
               + " value");
     }
-    return new Feedback(key, version, error, timestampMs, newestError, previousError, false);
+    return new Feedback(key, version, error, timestampMs);
   }
 
   @Override
@@ -92,7 +88,7 @@ final class FeedbackParser extends JsonObjectReader implements RecordParser<Feed
           timestampMs = isNull ? Feedback.NO_TIMESTAMP : rules.timestampMs(field, parser);
       case ERRORS -> {
         if (!isNull) {
-          errors(field, parser);
+          checkErrors(field, parser);
         }
       }
       case DEMAND -> demand = !isNull && bool(field, parser);
@@ -129,22 +125,17 @@ final class FeedbackParser extends JsonObjectReader implements RecordParser<Feed
     return error;
   }
 
-  /** Of the errors of all kept versions, newest first, the first two are of use. */
-  private void errors(String field, JsonParser parser) throws IOException, BadRecordException {
+  /** No policy uses the errors of all kept versions; a writer's mistake is told all the same. */
+  private static void checkErrors(String field, JsonParser parser)
+      throws IOException, BadRecordException {
     if (parser.currentToken() != JsonToken.START_ARRAY) {
       throw wrongType(field, parser, "an array of numbers and nulls, the newest version's first");
     }
     int count = 0;
     while (parser.nextToken() != JsonToken.END_ARRAY) {
       String element = field + "[" + count + "]";
-      double error =
-          parser.currentToken() == JsonToken.VALUE_NULL
-              ? Double.NaN
-              : atLeastZero(element, finiteNumber(element, parser, "a number or null"));
-      if (count == 0) {
-        newestError = error;
-      } else if (count == 1) {
-        previousError = error;
+      if (parser.currentToken() != JsonToken.VALUE_NULL) {
+        atLeastZero(element, finiteNumber(element, parser, "a number or null"));
       }
       count++;
       if (count > TableConfig.MAX_KEEP_VERSIONS) {

@@ -9,39 +9,26 @@ package dev.freshet.connectors.record;
  * @param error error of the prediction that was served, from whichever kept version, at least 0;
  *     NaN for a query whose label is not known yet, and for a demand
  * @param timestampMs event time, epoch milliseconds; {@link #NO_TIMESTAMP} when absent
- * @param newestError error that the newest version would have made; NaN when not known
- * @param previousError error that the version before it would have made; NaN when not known
  * @param demand whether a reader waits for a newer value of the key
  */
 public record Feedback(
-    String key,
-    Version version,
-    double error,
-    long timestampMs,
-    double newestError,
-    double previousError,
-    boolean demand) {
+    String key, Version version, double error, long timestampMs, boolean demand) {
 
   /** Timestamp of feedback that carries none. */
   public static final long NO_TIMESTAMP = -1;
 
-  /** Feedback on one version. */
+  /** Feedback on a query. */
   public Feedback(String key, Version version, double error, long timestampMs) {
-    this(key, version, error, timestampMs, Double.NaN, Double.NaN, false);
+    this(key, version, error, timestampMs, false);
   }
 
   /** A demand for a newer value of the key. */
   public static Feedback ofDemand(String key, long timestampMs) {
-    return new Feedback(key, Version.NONE, Double.NaN, timestampMs, Double.NaN, Double.NaN, true);
+    return new Feedback(key, Version.NONE, Double.NaN, timestampMs, true);
   }
 
   /** Whether the label is known, so that error is a number. */
   public boolean isLabelled() {
     return !Double.isNaN(error);
-  }
-
-  /** Whether it tells how two versions do on the same query. */
-  public boolean isPaired() {
-    return !Double.isNaN(newestError) && !Double.isNaN(previousError);
   }
 }

@@ -18,8 +18,6 @@ public final class FeedbackSerializer extends CodecSerializer<Feedback> {
     target.writeShort(feedback.version().origin());
     target.writeDouble(feedback.error());
     target.writeLong(feedback.timestampMs());
-    target.writeDouble(feedback.newestError());
-    target.writeDouble(feedback.previousError());
     target.writeBoolean(feedback.demand());
   }
 
@@ -27,14 +25,7 @@ public final class FeedbackSerializer extends CodecSerializer<Feedback> {
   public Feedback deserialize(DataInputView source) throws IOException {
     String key = source.readUTF();
     Version version = new Version(source.readLong(), source.readUnsignedShort());
-    return new Feedback(
-        key,
-        version,
-        source.readDouble(),
-        source.readLong(),
-        source.readDouble(),
-        source.readDouble(),
-        source.readBoolean());
+    return new Feedback(key, version, source.readDouble(), source.readLong(), source.readBoolean());
   }
 
   @Override
