@@ -15,15 +15,22 @@ SOURCES = Path(__file__).parents[3] / "operators/src/main/java/dev/freshet/opera
 
 
 def _policies_in_java() -> dict[str, frozenset[Need]]:
+    texts = {source.stem: source.read_text("utf-8") for source in SOURCES.glob("*Policy.java")}
     found = {}
-    for source in SOURCES.glob("*Policy.java"):
-        text = source.read_text(encoding="utf-8")
+    for text in texts.values():
         name = re.search(r'String NAME = "(.+?)"', text)
         if name:
-            needs = re.search(r"EnumSet\.of\((.+?)\)", text, re.DOTALL)
-            named = re.findall(r"Need\.(\w+)", needs[1]) if needs else []
-            found[name[1]] = frozenset(Need[need] for need in named)
+            found[name[1]] = _needs(text, texts)
     return found
+
+
+def _needs(text: str, texts: dict[str, str]) -> frozenset[Need]:
+    """What a policy's source says it needs, or else that of its interface."""
+    stated = re.search(r"EnumSet\.of\((.+?)\)", text, re.DOTALL)
+    if stated:
+        return frozenset(Need[need] for need in re.findall(r"Need\.(\w+)", stated[1]))
+    parent = re.search(r" implements (\w+)", text)
+    return _needs(texts[parent[1]], texts) if parent else frozenset()
 
 
 def test_names_and_needs_are_those_of_the_job() -> None:
