@@ -74,7 +74,7 @@ public class SchedulerBenchmark {
         record.regret = 0;
       }
       record.eventPending(now++);
-      record.feedback(QueryFeedback.of(Version.NONE, random.nextDouble()), now);
+      record.feedback(new QueryFeedback(Version.NONE, random.nextDouble()), now);
       return policy.priority(record);
     }
   }

@@ -102,7 +102,7 @@ record EarlyInput(long timestampMs, Kind kind, QueryFeedback feedback) {
 
     private static QueryFeedback feedback(DataInputView source) throws IOException {
       Version version = new Version(source.readLong(), source.readUnsignedShort());
-      return QueryFeedback.of(version, source.readDouble());
+      return new QueryFeedback(version, source.readDouble());
     }
 
     @Override

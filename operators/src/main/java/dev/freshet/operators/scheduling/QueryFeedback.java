@@ -15,12 +15,8 @@ record QueryFeedback(Version version, double error) implements Comparable<QueryF
   private static final Comparator<QueryFeedback> ORDER =
       Comparator.comparing(QueryFeedback::version).thenComparingDouble(QueryFeedback::error);
 
-  static QueryFeedback of(Version version, double error) {
-    return new QueryFeedback(version, error);
-  }
-
   static QueryFeedback of(Feedback feedback) {
-    return of(feedback.version(), feedback.error());
+    return new QueryFeedback(feedback.version(), feedback.error());
   }
 
   /** Whether the label is known. */

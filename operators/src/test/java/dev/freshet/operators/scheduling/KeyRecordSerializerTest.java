@@ -163,10 +163,10 @@ class KeyRecordSerializerTest {
   @Example
   void upgradedRecordHasNoBaselineUntilItsNextUpdate() throws Exception {
     KeyRecord record = read(FORMAT_1);
-    record.feedback(QueryFeedback.of(Version.NONE, 3), 77);
+    record.feedback(new QueryFeedback(Version.NONE, 3), 77);
     assertThat(record.baselineError()).isNaN();
     record.completeComputation(1);
-    record.feedback(QueryFeedback.of(Version.NONE, 3), 78);
+    record.feedback(new QueryFeedback(Version.NONE, 3), 78);
     assertThat(record.baselineError()).isEqualTo(3);
   }
 

@@ -107,8 +107,8 @@ class SchedulingPartsTest {
         List.of(
             EarlyInput.ofEvent(-5),
             EarlyInput.ofDemand(9),
-            EarlyInput.ofFeedback(7, QueryFeedback.of(new Version(Long.MAX_VALUE, 65_535), 1.5)),
-            EarlyInput.ofFeedback(7, QueryFeedback.of(Version.NONE, Double.NaN)))) {
+            EarlyInput.ofFeedback(7, new QueryFeedback(new Version(Long.MAX_VALUE, 65_535), 1.5)),
+            EarlyInput.ofFeedback(7, new QueryFeedback(Version.NONE, Double.NaN)))) {
       DataOutputSerializer out = new DataOutputSerializer(64);
       new EarlyInput.Serializer().serialize(input, out);
       assertThat(earlyInput(out.getCopyOfBuffer())).isEqualTo(input);
@@ -122,7 +122,7 @@ class SchedulingPartsTest {
     assertThat(earlyInput(HexFormat.of().parseHex(time + "01"))).isEqualTo(EarlyInput.ofEvent(7));
     String feedback = time + "00" + "0000000000000005" + "0009" + "3ff8000000000000";
     assertThat(earlyInput(HexFormat.of().parseHex(feedback)))
-        .isEqualTo(EarlyInput.ofFeedback(7, QueryFeedback.of(new Version(5, 9), 1.5)));
+        .isEqualTo(EarlyInput.ofFeedback(7, new QueryFeedback(new Version(5, 9), 1.5)));
     assertThatThrownBy(() -> earlyInput(HexFormat.of().parseHex(time + "09")))
         .hasMessageContaining("kind 9");
   }
@@ -130,7 +130,7 @@ class SchedulingPartsTest {
   @Example
   void eventsOfAStepCountBeforeItsFeedbackAndDemands() {
     EarlyInput event = EarlyInput.ofEvent(9);
-    EarlyInput feedback = EarlyInput.ofFeedback(5, QueryFeedback.of(Version.NONE, 1));
+    EarlyInput feedback = EarlyInput.ofFeedback(5, new QueryFeedback(Version.NONE, 1));
     assertThat(EarlyInput.ORDER.compare(event, feedback)).isNegative();
     assertThat(EarlyInput.ORDER.compare(event, EarlyInput.ofDemand(5))).isNegative();
     assertThat(EarlyInput.ORDER.compare(event, EarlyInput.ofEvent(8))).isPositive();

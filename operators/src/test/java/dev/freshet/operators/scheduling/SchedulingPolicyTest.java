@@ -240,7 +240,7 @@ class SchedulingPolicyTest {
   }
 
   private static void feedbackInRound(KeyRecord record, double error, long round) {
-    record.feedback(QueryFeedback.of(record.version(), error), round);
+    record.feedback(new QueryFeedback(record.version(), error), round);
   }
 
   private static KeyRecord computed(long timestampMicros) {
