@@ -28,8 +28,13 @@ BENCHMARKS = {
     "stl-linear": ("benchmarks.stl_linear", "STL as one matrix product"),
     "stl": ("benchmarks.stl_throughput", "STL updates through the whole pipeline"),
     "freshness": ("benchmarks.freshness", "From event to readable feature"),
+    "scale": ("benchmarks.scale", "275,077 keys"),
+    "robust-stl": ("benchmarks.robust_stl", "Loss where computing is dear"),
 }
 """Name to module and title, in the order in which they run."""
+
+ON_REQUEST = ("scale", "robust-stl")
+"""Run only when they are named: they take long, or much memory and disk."""
 
 _LOG_WIDTH = 140
 
@@ -45,7 +50,7 @@ def main() -> int:
     started = time.monotonic()
     results: dict[str, list[Figure]] = {}
     failed = []
-    for name in arguments.only or BENCHMARKS:
+    for name in arguments.only or (name for name in BENCHMARKS if name not in ON_REQUEST):
         try:
             results[name] = _run(console, arguments, name, started)
         except Exception as error:
@@ -91,7 +96,8 @@ def _run(
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), metavar="NAME",
-                        help=f"of {', '.join(BENCHMARKS)}")  # fmt: skip
+                        help=f"of {', '.join(BENCHMARKS)}; only when named here:"
+                             f" {', '.join(ON_REQUEST)}")  # fmt: skip
     parser.add_argument("--quick", action="store_true",
                         help="one small round: to try them out, not for figures")  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("out/bench"),

@@ -17,7 +17,7 @@ from redis import Redis
 
 from freshet.stack import Stack
 from freshet.store.layout import key_name
-from freshet.submission import submit_table
+from freshet.submission import RUNNING_DEADLINE_S, submit_table
 from freshet.table import load_table
 
 POLL_S = 0.05
@@ -34,7 +34,8 @@ class RunningTable:
     def __init__(self, stack: Stack, file: Path, job_id: str) -> None:
         self.table = load_table(file)
         self._stack = stack
-        self._job = job_id
+        self.job_id = job_id
+        """Flink's id of the job."""
         definition = self.table.to_dict()
         self._events: str = definition["source"]["topic"]
         self._changes: str = definition["changes_topic"]
@@ -115,7 +116,7 @@ class RunningTable:
             if time.monotonic() > deadline:
                 raise RuntimeError(
                     f"{self.table.name} stopped with {missing} keys behind;"
-                    f" its job is {self._stack.flink.rest.job(self._job).state}"
+                    f" its job is {self._stack.flink.rest.job(self.job_id).state}"
                 )
             time.sleep(POLL_S)
 
@@ -134,18 +135,29 @@ class RunningTable:
         self._consumer.close()
         self._redis.close()
         rest = self._stack.flink.rest
-        rest.cancel(self._job)
+        rest.cancel(self.job_id)
         deadline = time.monotonic() + _ENDED_DEADLINE_S
-        while rest.job(self._job).state != "CANCELED" and time.monotonic() < deadline:
+        while rest.job(self.job_id).state != "CANCELED" and time.monotonic() < deadline:
             time.sleep(POLL_S)
 
 
-def start_table(stack: Stack, folder: Path, name: str, **fields: str) -> RunningTable:
+def start_table(
+    stack: Stack,
+    folder: Path,
+    name: str,
+    *,
+    savepoint: str | None = None,
+    running_deadline_s: float = RUNNING_DEADLINE_S,
+    **fields: str,
+) -> RunningTable:
     """Writes a definition as a user would, and submits it.
 
     Args:
         folder: for the definition.
         name: of the table.
+        savepoint: to start from.
+        running_deadline_s: how long the job may take until it runs, which includes reading the
+            savepoint.
         fields: of the table, as Python text.
     """
     lines = "".join(f"    {field}={text},\n" for field, text in fields.items())
@@ -154,7 +166,13 @@ def start_table(stack: Stack, folder: Path, name: str, **fields: str) -> Running
         f"from freshet import *\n\ntable = FeatureTable(\n    name={name!r},\n{lines})\n",
         encoding="utf-8",
     )
-    submission = submit_table(file, stack.config, stack=stack)
+    submission = submit_table(
+        file,
+        stack.config,
+        stack=stack,
+        savepoint=savepoint,
+        running_deadline_s=running_deadline_s,
+    )
     return RunningTable(stack, file, submission.job.id)
 
 

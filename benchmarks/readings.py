@@ -17,11 +17,11 @@ WINDOW = 3 * PERIOD
 
 STEP_MS = 300_000
 
-_FILE = REPOSITORY / "examples" / "data" / "azure_vm_cpu.npz"
+FILE = REPOSITORY / "examples" / "data" / "azure_vm_cpu.npz"
 
 
 @cache
 def readings() -> npt.NDArray[np.float64]:
     """CPU utilisation of virtual machines [n, k], percent."""
-    with np.load(_FILE) as arrays:
+    with np.load(FILE) as arrays:
         return np.asarray(arrays["values"], np.float64)

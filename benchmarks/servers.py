@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from redis import Redis
@@ -35,10 +36,18 @@ def config_of(redis_url: str) -> Config:
 
 
 @contextmanager
-def stack(context: Context, name: str, task_managers: int) -> Iterator[Stack]:
-    """Kafka, Redis and Flink, as ``freshet up`` starts them."""
-    options = StackOptions(flink=FlinkOptions(task_managers=task_managers))
-    with Stack(context.folder(name), options) as running:
+def stack(
+    context: Context, name: str, task_managers: int, flink: FlinkOptions | None = None
+) -> Iterator[Stack]:
+    """Kafka, Redis and Flink, as ``freshet up`` starts them.
+
+    Args:
+        name: of its folder in the scratch folder.
+        task_managers: how many.
+        flink: other options than the default; ``task_managers`` in them is not used.
+    """
+    flink = replace(flink or FlinkOptions(), task_managers=task_managers)
+    with Stack(context.folder(name), StackOptions(flink=flink)) as running:
         yield running
 
 
