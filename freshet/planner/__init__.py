@@ -1,0 +1,29 @@
+"""Multicast plans: how all data gets from one region to others in time, as cheaply as possible.
+
+network = load_network("examples/data/cloudcast")
+problem = Problem(network, "aws:us-east-1", ("gcp:europe-west4-a",), volume_gb=100)
+plan = make_plan(problem)
+"""
+
+from __future__ import annotations
+
+from freshet.planner.algorithms import ALGORITHMS, Algorithm, make_plan
+from freshet.planner.errors import NoPlanError
+from freshet.planner.plan import Cost, Plan, Stripe
+from freshet.planner.problem import Billing, Network, Problem, RegionLimits
+from freshet.planner.profiles import load_network
+
+__all__ = [
+    "ALGORITHMS",
+    "Algorithm",
+    "Billing",
+    "Cost",
+    "Network",
+    "NoPlanError",
+    "Plan",
+    "Problem",
+    "RegionLimits",
+    "Stripe",
+    "load_network",
+    "make_plan",
+]
