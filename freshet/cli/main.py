@@ -13,7 +13,18 @@ from typer.core import TyperGroup
 
 from freshet.errors import FreshetError
 
-COMMANDS = ("demo", "up", "down", "status", "submit", "get", "feedback", "replay", "evaluate")
+COMMANDS = (
+    "demo",
+    "up",
+    "down",
+    "status",
+    "submit",
+    "get",
+    "feedback",
+    "replay",
+    "evaluate",
+    "plan",
+)
 """Modules of this package that hold a command, in the order of the help."""
 
 # Before numpy is loaded: its products here are small, and threads that wait for each other make

@@ -15,7 +15,8 @@ from freshet.planner.optimal.restricted import choose_trees
 from freshet.planner.problem import Problem
 from freshet.planner.trees import Tree
 
-_STRIPE_ROUNDS = 6
+_STRIPE_ROUNDS = 8
+_ABOVE_ALL = 1.0
 _NO_TIME = 1e-9
 _CLOSE = 1e-3
 """Relative; a time for whole stripes is known well enough."""
@@ -72,41 +73,46 @@ def fastest_plan(problem: Problem, pricing: Pricing) -> Fastest:
 
 def _with_stripes(problem: Problem, pricing: Pricing, free: Fastest) -> Fastest:
     """The fastest plan of equal stripes, found by bisection between a bound and a plan."""
-    network = problem.network
-    n, most = len(network.regions), network.max_vms
-    trees = dict.fromkeys(free.trees)
-    prices = Prices(np.zeros((n, n)), np.zeros(n), time=0.0)
+    most, trees = problem.network.max_vms, dict.fromkeys(free.trees)
     best = _best_stripes(problem, list(trees), free)
     bound_s = free.bound_s
+    rng = np.random.default_rng(0)
     for _ in range(_STRIPE_ROUNDS):
         if best.seconds <= bound_s * (1 + _CLOSE):
             break
         middle = (bound_s + best.seconds) / 2
-        whole = whole_capacities(problem, middle, 1.0)
-        assert problem.stripes is not None
-        master = Master(
-            prices, striped_capacities(whole, problem.stripes, most, most), most, most, (1.0, 1.0)
-        )
-        master.add(trees)
         known = len(trees)
-        relaxed = generate_columns(
-            master, pricing, lambda tree: trees.setdefault(tree), cutoff=_CLOSE
-        )
-        if not relaxed.solution.complete and relaxed.bound > 0:
+        # Arbitrary prices make trees that differ: whole stripes need more to choose from.
+        relaxed = _relax_stripes(problem, pricing, middle, trees, rng)
+        if not relaxed.solution.complete and relaxed.bound > _ABOVE_ALL:
             bound_s = middle
+            continue
         if len(trees) > known:
-            best = min(
-                best, _best_stripes(problem, list(trees), free), key=lambda found: found.seconds
-            )
-        elif relaxed.solution.complete:
-            break
-    shares = shares_of(problem, best.mix)
-    return replace(
-        best,
-        bound_s=min(bound_s, best.seconds),
-        trees=list(trees),
-        binding=slowest_limits(problem, shares, most)[0].description,
-    )
+            found = _best_stripes(problem, list(trees), free)
+            best = min(best, found, key=lambda plan: plan.seconds)
+    binding = free.binding
+    if best.seconds > free.seconds * (1 + _CLOSE):
+        slowest = slowest_limits(problem, shares_of(problem, best.mix), most)[0].description
+        binding = f"{slowest}, in {problem.stripes} equal stripes,"
+    return replace(best, bound_s=min(bound_s, best.seconds), trees=list(trees), binding=binding)
+
+
+def _relax_stripes(
+    problem: Problem,
+    pricing: Pricing,
+    seconds: float,
+    trees: dict[Tree, None],
+    rng: np.random.Generator,
+) -> Relaxed:
+    """Trees that together bring everything in a time, if whole stripes may be cut."""
+    assert problem.stripes is not None
+    most, n = problem.network.max_vms, len(problem.network.regions)
+    prices = Prices(rng.random((n, n)) / n, np.zeros(n))  # any tree costs less than 1
+    whole = whole_capacities(problem, seconds, 1.0)
+    striped = striped_capacities(whole, problem.stripes, most, most)
+    master = Master(prices, striped, most, most, (1.0, 1.0))
+    master.add(trees)
+    return generate_columns(master, pricing, lambda tree: trees.setdefault(tree))
 
 
 def _best_stripes(problem: Problem, trees: list[Tree], free: Fastest) -> Fastest:

@@ -12,7 +12,7 @@ from freshet.planner.problem import Ints, Problem
 from freshet.planner.trees import Tree
 
 _PARAMETERS = "limits/nodes = {nodes}\nlimits/gap = {gap}\nrandomization/randomseedshift = 1\n"
-_MAX_NODES = 2_000
+_MAX_NODES = 300
 """A limit of work and not of time, so that the same input gives the same plan."""
 
 _GAP = 1e-4

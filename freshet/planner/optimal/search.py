@@ -99,12 +99,10 @@ class Search:
         """The best plan found, and a bound that none is below."""
         relaxed = self._relax(self._root)
         self._try(relaxed, self._root)
-        self._choose(self._root)
+        if not self._close(relaxed.bound):
+            self._choose(self._root)
         finished = np.inf  # least bound of the parts that need no more search
-        open_nodes = [(relaxed.bound, self._root, relaxed)]
-        heap: list[tuple[float, int, _Node, Relaxed]] = []
-        for bound, node, result in open_nodes:
-            heapq.heappush(heap, (bound, node.number, node, result))
+        heap = [(relaxed.bound, self._root.number, self._root, relaxed)]
         visited = 1
         while heap and visited < self._max_nodes and heap[0][0] < self._cutoff():
             bound, _, node, relaxed = heapq.heappop(heap)
