@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from freshet.errors import ConfigError
 from freshet.planner.baselines import (
+    cloudcast,
     cloudmpcast,
     deadline_aware,
     direct,
@@ -38,8 +39,13 @@ ALGORITHMS: dict[str, Algorithm] = {
     f"{skyplane.NAME}-fastest": skyplane.fastest,
     deadline_aware.NAME: deadline_aware.solve,
     mesh.NAME: mesh.solve,
+    cloudcast.NAME: cloudcast.solve,
+    cloudcast.EXACT_NAME: cloudcast.exact,
 }
 """By the name that commands and plans use."""
+
+FOR_SMALL_NETWORKS = frozenset({cloudcast.EXACT_NAME})
+"""Those that are not compared with the others: they take too long for more than a few regions."""
 
 
 def make_plan(problem: Problem, algorithm: str = optimal.NAME) -> Plan:

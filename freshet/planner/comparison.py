@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from freshet.planner.algorithms import ALGORITHMS
+from freshet.planner.algorithms import ALGORITHMS, FOR_SMALL_NETWORKS
 from freshet.planner.errors import NoPlanError
 from freshet.planner.plan import Plan
 from freshet.planner.problem import Billing, Problem
@@ -20,9 +20,9 @@ def compare_algorithms(problem: Problem) -> dict[str, Plan | str]:
     """
     problem = replace(problem, billing=Billing.USED)
     found: dict[str, Plan | str] = {}
-    for name, solve in ALGORITHMS.items():
+    for name in [name for name in ALGORITHMS if name not in FOR_SMALL_NETWORKS]:
         try:
-            found[name] = solve(problem)
+            found[name] = ALGORITHMS[name](problem)
         except NoPlanError as error:
             found[name] = str(error)
     return found

@@ -127,7 +127,7 @@ def slowest_limits(problem: Problem, shares: Floats, vms: Ints) -> list[Limit]:
     return sorted(found, key=lambda limit: (-limit.seconds, limit.description))
 
 
-def make_plan(
+def describe_plan(
     problem: Problem,
     stripes: Sequence[tuple[Tree, float]],
     vms: Ints,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from freshet.planner.errors import NoPlanError
-from freshet.planner.model import make_plan, shares_of, used_regions
+from freshet.planner.model import describe_plan, shares_of, used_regions
 from freshet.planner.plan import Plan
 from freshet.planner.problem import Problem
 from freshet.planner.trees import Tree
@@ -33,7 +33,7 @@ def plan_with_most_vms(
         stripes = [(tree, 1 / problem.stripes) for (tree, _), n in pairs for _ in range(n)]
     used = used_regions(problem, shares_of(problem, dict(stripes)))
     vms = np.where(used, problem.network.max_vms, 0)
-    return make_plan(problem, stripes, vms, algorithm=algorithm, started=started)
+    return describe_plan(problem, stripes, vms, algorithm=algorithm, started=started)
 
 
 def whole_parts(fractions: list[float], parts: int) -> list[int]:

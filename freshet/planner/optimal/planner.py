@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from freshet.planner.errors import NoPlanError
-from freshet.planner.model import TIME_TOLERANCE, make_plan
+from freshet.planner.model import TIME_TOLERANCE, describe_plan
 from freshet.planner.optimal.fastest import Fastest, fastest_plan
 from freshet.planner.optimal.pricing import pricing_for
 from freshet.planner.optimal.search import Found, Search
@@ -32,7 +32,7 @@ def solve(problem: Problem) -> Plan:
     found, bound = Search(problem, fastest, pricing).run()
     if found is None:
         raise _too_late(problem, fastest)
-    return make_plan(
+    return describe_plan(
         problem,
         _stripes(problem, found),
         found.vms,

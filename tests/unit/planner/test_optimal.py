@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from freshet.planner import ALGORITHMS, Billing, Network, NoPlanError, Plan, Problem, RegionLimits
 from freshet.planner import make_plan as solve
+from freshet.planner.algorithms import FOR_SMALL_NETWORKS
+from freshet.planner.baselines import cloudcast
 from freshet.planner.optimal.planner import fastest_possible
 from tests.unit.planner.checker import assert_valid
 from tests.unit.planner.networks import (
@@ -95,7 +97,7 @@ def test_no_other_algorithm_is_below_the_bound(problem: Problem) -> None:
         fastest = fastest_possible(problem)
     except NoPlanError:
         return
-    for name in ALGORITHMS:
+    for name in ALGORITHMS.keys() - FOR_SMALL_NETWORKS:
         try:
             plan = solve(problem, name)
         except NoPlanError:
@@ -121,6 +123,32 @@ def test_close_to_the_bound_over_all_regions(tightness: float) -> None:
     problem = Problem(clouds(5), *INTER_CLOUD, volume_gb=100.0)
     seconds = fastest_possible(problem).seconds
     assert checked(problem.with_deadline(seconds * tightness)).cost.gap <= 1e-3
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("tightness", [1.001, 1.3, 2.0])
+def test_as_cheap_as_the_exact_program(seed: int, tightness: float) -> None:
+    """Cloudcast's mixed-integer program without approximations, where it can be solved."""
+    network = random_network(seed, 6, missing=0.2 * (seed % 2))
+    problem = Problem(network, network.regions[0], network.regions[1:4], 100.0, stripes=3)
+    problem = problem.with_deadline(fastest_possible(problem).seconds * tightness)
+    exact = solve(problem, "cloudcast-exact")
+    assert_valid(json.loads(exact.to_json()), problem)
+    plan = checked(problem)
+    assert plan.cost.total_usd == pytest.approx(exact.cost.total_usd, rel=1e-3)
+    assert plan.cost.lower_bound_usd <= exact.cost.total_usd * (1 + 1e-6)
+
+
+def test_approximations_of_the_mixed_integer_program() -> None:
+    network = random_network(3, 9)
+    problem = Problem(network, network.regions[0], network.regions[1:4], 100.0, stripes=4)
+    problem = problem.with_deadline(fastest_possible(problem).seconds * 2)
+    approximated = cloudcast.solve(problem, cloudcast.Approximations(clusters=3))
+    assert_valid(json.loads(approximated.to_json()), problem)
+    best = checked(problem).cost
+    assert best.lower_bound_usd <= approximated.cost.total_usd <= 1.5 * best.total_usd
+    with pytest.raises(NoPlanError, match="cloudcast needs a deadline"):
+        solve(problem.with_deadline(None), "cloudcast")
 
 
 def test_same_plan_each_time() -> None:
