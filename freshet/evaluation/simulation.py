@@ -21,7 +21,7 @@ The rules (RALF §2.3.3 and §2.4.3):
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -86,7 +86,7 @@ class KeyState:
 
 
 @dataclass(frozen=True)
-class _Moment:
+class Moment:
     """What a priority may depend on beside the keys."""
 
     step_end_ms: int
@@ -94,35 +94,35 @@ class _Moment:
     missing_regret: float | None
 
 
-Priority = Callable[[KeyState, _Moment], Floats]
+Priority = Callable[[KeyState, Moment], Floats]
 """The priority of each key [k]; larger is earlier."""
 
 
-def _with_missing(regret: Floats, keys: KeyState, moment: _Moment) -> Floats:
-    """Regret of keys that have a value, and what stands for it of those that have none."""
+def with_missing(regret: Floats, keys: KeyState, moment: Moment) -> Floats:
+    """The priority of keys that have a value, and what stands for it of those without, [k]."""
     missing = math.inf if moment.missing_regret is None else regret + moment.missing_regret
     return np.where(keys.updates > 0, regret, missing)
 
 
-def _regret_proportional(keys: KeyState, moment: _Moment) -> Floats:
-    return _with_missing(keys.regret + DEFAULT_REGRET * keys.pending, keys, moment)
+def _regret_proportional(keys: KeyState, moment: Moment) -> Floats:
+    return with_missing(keys.regret + DEFAULT_REGRET * keys.pending, keys, moment)
 
 
-def _rising_regret(keys: KeyState, moment: _Moment) -> Floats:
+def _rising_regret(keys: KeyState, moment: Moment) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         rise = np.sqrt(keys.recent_error * keys.queries / keys.regret)
     regret = keys.regret + DEFAULT_REGRET * keys.pending
-    return _with_missing(regret * np.where(keys.regret > 0, rise, 1.0), keys, moment)
+    return with_missing(regret * np.where(keys.regret > 0, rise, 1.0), keys, moment)
 
 
-def _regret_over_baseline(keys: KeyState, moment: _Moment) -> Floats:
+def _regret_over_baseline(keys: KeyState, moment: Moment) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         baseline = keys.first_error / keys.first_queries
     later = keys.regret - keys.first_error - (keys.queries - keys.first_queries) * baseline
-    return _with_missing(np.where(keys.first_queries > 0, later, 0.0), keys, moment)
+    return with_missing(np.where(keys.first_queries > 0, later, 0.0), keys, moment)
 
 
-def _random(keys: KeyState, moment: _Moment) -> Floats:
+def _random(keys: KeyState, moment: Moment) -> Floats:
     return draw_lots(keys.name_hashes, moment.seed, moment.step_end_ms)
 
 
@@ -164,7 +164,7 @@ _PRIORITIES: dict[str, Priority] = {
     "regret-proportional": _regret_proportional,
     "rising-regret": _rising_regret,
     "regret-over-baseline": _regret_over_baseline,
-    "query-proportional": lambda keys, moment: _with_missing(keys.queries, keys, moment),
+    "query-proportional": lambda keys, moment: with_missing(keys.queries, keys, moment),
     "round-robin": lambda keys, _: -keys.chosen.astype(np.float64),
     "random": _random,
     "minimum-past": lambda keys, _: -keys.computed.astype(np.float64),
@@ -191,6 +191,7 @@ class _Tallies:
     """Recent errors of each kept version of each key [v, k], from which the best is chosen."""
 
     values: Floats
+    decay: float
 
     def choice(self, present: npt.NDArray[np.bool_]) -> Ints:
         """Version with the smallest tally for each key [k]; of equals the newest."""
@@ -201,7 +202,7 @@ class _Tallies:
         """Takes in the errors of every version [v, q], query by query."""
         for part in step.rounds:
             keys = step.keys[part]
-            self.values[:, keys] = CHOICE_DECAY * self.values[:, keys] + errors[:, part]
+            self.values[:, keys] = self.decay * self.values[:, keys] + errors[:, part]
 
 
 class FeatureCache:
@@ -251,11 +252,22 @@ class Simulation:
     Args:
         workload: what is replayed.
         seed: of policies with chance in them.
+        ideas: priorities that are no policies of the job, to try them out, by a name for each.
+        choice_decay: weight of a kept version's past errors at each further query.
     """
 
-    def __init__(self, workload: Workload, seed: int = 0) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        seed: int = 0,
+        *,
+        ideas: Mapping[str, Priority] | None = None,
+        choice_decay: float = CHOICE_DECAY,
+    ) -> None:
         self._workload = workload
         self._seed = seed
+        self._priorities = _PRIORITIES | dict(ideas or {})
+        self._choice_decay = choice_decay
         self._features = FeatureCache(workload)
         self._first = computed_by_warm_up(workload)
         self._ready = self._first.copy()
@@ -305,7 +317,7 @@ class Simulation:
             keys,
             _Budget(self._updates_per_step(arm)),
             [Features(values, times)],
-            _Tallies(np.zeros((arm.variant.keep, count))),
+            _Tallies(np.zeros((arm.variant.keep, count)), self._choice_decay),
         )
         state.kept = [Features(values.copy(), times.copy()) for _ in range(arm.variant.keep)]
         self._store(state, np.flatnonzero(first).tolist(), workload.warm_up_end_ms())
@@ -352,8 +364,8 @@ class Simulation:
         ]
         if not eligible:
             return
-        moment = _Moment(step.end_ms, self._seed, self._workload.missing_regret)
-        priority = _PRIORITIES[state.arm.variant.policy](keys, moment)
+        moment = Moment(step.end_ms, self._seed, self._workload.missing_regret)
+        priority = self._priorities[state.arm.variant.policy](keys, moment)
         order = sorted(
             eligible, key=lambda key: (-priority[key], keys.chosen[key], keys.names[key])
         )
