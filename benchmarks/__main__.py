@@ -28,6 +28,7 @@ BENCHMARKS = {
     "stl-linear": ("benchmarks.stl_linear", "STL as one matrix product"),
     "stl": ("benchmarks.stl_throughput", "STL updates through the whole pipeline"),
     "freshness": ("benchmarks.freshness", "From event to readable feature"),
+    "planner": ("benchmarks.planner", "Multicast plans"),
     "scale": ("benchmarks.scale", "275,077 keys"),
     "robust-stl": ("benchmarks.robust_stl", "Loss where computing is dear"),
 }

@@ -55,11 +55,17 @@ def whole_capacities(problem: Problem, unit_s: float, least_time: float) -> Capa
             that a VM is needed for each fraction of the data that passes: at most
             1 / least_time of it for each of its units of time.
     """
-    network, scale = problem.network, unit_s / problem.bits
+    network, scale, most = problem.network, unit_s / problem.bits, 1.0 / least_time
+    copies = len(network.regions)
+    egress = np.where(
+        np.isfinite(network.egress_bps),
+        np.minimum(network.egress_bps * scale, copies * most),
+        np.inf,
+    )
     return Capacities(
-        links=np.where(network.links, network.bandwidth_bps, 0.0) * scale,
-        egress=network.egress_bps * scale,
-        ingress=np.minimum(network.ingress_bps * scale, 1.0 / least_time),
+        links=np.minimum(np.where(network.links, network.bandwidth_bps, 0.0) * scale, most),
+        egress=egress,
+        ingress=np.minimum(network.ingress_bps * scale, most),
         root=problem.root,
     )
 

@@ -74,31 +74,30 @@ class Search:
         few = len(problem.terminals) <= MAX_EXACT_TERMINALS
         self._max_nodes = _MAX_NODES if few else _MAX_NODES_IF_MANY
         network = problem.network
-        self._unit_s = problem.deadline_s or fastest.seconds
+        self._best: Found | None = None
+        self._consider(fastest.mix)
+        low, high = self._ranges()
+        self._unit_s = problem.billed_s or fastest.seconds
         self._time_range = (1.0, 1.0)
         if problem.billed_s is None:
-            latest = min(problem.deadline_s or np.inf, _slowest_s(problem))
-            latest = max(latest, fastest.bound_s)
+            latest = max(fastest.bound_s, self._latest_s(low))
             self._time_range = (fastest.bound_s / self._unit_s, latest / self._unit_s)
         self._whole = whole_capacities(problem, self._unit_s, max(self._time_range[0], 1e-9))
         self._prices = Prices(
             np.where(network.links, network.price_usd_per_gb, 0.0) * problem.volume_gb,
             network.vm_usd_per_s * self._unit_s,
         )
-        low, high = self._ranges()
         self._master = Master(
             self._prices, self._capacities(low, high), low, high, self._time_range
         )
         self._master.add(self._trees)
-        self._best: Found | None = None
         self._numbers = itertools.count()
         self._root = _Node(-np.inf, next(self._numbers), low, high)
-        self._consider(fastest.mix, network.max_vms)
 
     def run(self) -> tuple[Found | None, float]:
         """The best plan found, and a bound that none is below."""
         relaxed = self._relax(self._root)
-        self._try(relaxed, self._root)
+        self._try(relaxed)
         if not self._close(relaxed.bound):
             self._choose(self._root)
         finished = np.inf  # least bound of the parts that need no more search
@@ -116,7 +115,7 @@ class Search:
                 if result.bound >= self._cutoff():
                     finished = min(finished, result.bound)
                     continue
-                self._try(result, child)
+                self._try(result)
                 entry = (max(bound, result.bound), child.number, child, result)
                 heapq.heappush(heap, entry)
         if visited > 1 and not self._close(min([finished, *(entry[0] for entry in heap)])):
@@ -145,6 +144,14 @@ class Search:
             out = np.ceil(rate / network.egress_bps[root] * (1 - TIME_TOLERANCE))
             low[root] = max(low[root], out)
         return np.minimum(low, network.max_vms), network.max_vms.copy()
+
+    def _latest_s(self, low: Ints) -> float:
+        """Seconds that no plan worth having takes more than."""
+        latest = min(self._problem.deadline_s or np.inf, _slowest_s(self._problem))
+        usd_per_s = float(self._problem.network.vm_usd_per_s @ low)
+        if self._best is not None and usd_per_s > 0:
+            latest = min(latest, self._best.usd / usd_per_s)
+        return latest
 
     def _capacities(self, low: Ints, high: Ints) -> Capacities:
         stripes = self._problem.stripes
@@ -191,23 +198,21 @@ class Search:
             children.append(_Node(relaxed.bound, next(self._numbers), low, node.high))
         return children
 
-    def _try(self, relaxed: Relaxed, node: _Node) -> None:
+    def _try(self, relaxed: Relaxed) -> None:
         """Makes a plan of a relaxed one: VMs are rounded up."""
         solution = relaxed.solution
         if not solution.complete or self._problem.stripes is not None:
             return
-        counts = solution.vm_time / max(solution.time, 1e-12)
-        vms = np.minimum(self._rounded_up(counts), node.high)
         if self._problem.billed_s is not None:
-            self._consider(solution.mix, vms)
+            self._consider(solution.mix)
         else:
-            self._polish(solution.mix, vms)
+            self._polish(solution.mix)
 
-    def _polish(self, mix: dict[Tree, float], vms: Ints) -> None:
-        """Without a deadline: improves the mix for the VMs, and the VMs for the mix, by turns."""
+    def _polish(self, mix: dict[Tree, float]) -> None:
+        """Where the time is open: improves the mix for the VMs, and the VMs for the mix."""
         for _ in range(_POLISH_ROUNDS):
             before = self._cost_of_best()
-            self._consider(mix, vms)
+            self._consider(mix)
             if self._cost_of_best() >= before:
                 return
             assert self._best is not None
@@ -230,13 +235,12 @@ class Search:
                 problem, trees, node.low, node.high, self._unit_s, seconds=problem.billed_s
             )
             if choice is not None:
-                self._consider(choice.mix, choice.vms)
-            return
-        if problem.stripes is not None:
+                self._consider(choice.mix)
+        elif problem.stripes is not None:
             self._choose_stripes(trees)
 
     def _choose_stripes(self, trees: list[Tree]) -> None:
-        """Without a deadline: whole stripes for a few likely numbers of VMs."""
+        """Where the time is open: whole stripes for a few likely numbers of VMs."""
         problem = self._problem
         solution = self._master.solve()
         counts = solution.vm_time / max(solution.time, 1e-12)
@@ -246,13 +250,13 @@ class Search:
                 usable = [t for t in trees if all(vms[v] for edge in t for v in edge)]
                 choice = choose_trees(problem, usable, vms, vms, self._unit_s)
                 if choice is not None:
-                    self._consider(choice.mix, choice.vms)
+                    self._consider(choice.mix)
                 if self._cost_of_best() >= before or self._best is None:
                     break
                 vms = self._best.vms
 
-    def _consider(self, mix: dict[Tree, float], vms: Ints) -> None:
-        """Keeps a mix if it is the cheapest so far; its VMs are made as few as it needs."""
+    def _consider(self, mix: dict[Tree, float]) -> None:
+        """Keeps a mix if it is the cheapest so far, with the VMs that are cheapest for it."""
         problem = self._problem
         total = sum(mix.values())
         mix = {tree: fraction / total for tree, fraction in mix.items()}

@@ -55,6 +55,7 @@ def random_network(
     free_links: float = 0.0,
     free_vms: bool = False,
     max_vms: int = 3,
+    slower: float = 0.0,
 ) -> Network:
     """A network with prices and bandwidths of the size that clouds have.
 
@@ -65,12 +66,14 @@ def random_network(
         free_links: share of links that cost nothing.
         free_vms: whether VMs cost nothing.
         max_vms: most VMs in a region.
+        slower: powers of ten by which links may be slower.
     """
     rng = np.random.default_rng(seed)
     shape = (regions, regions)
     price = np.round(rng.uniform(0.01, 0.2, shape), 3)
     price[rng.random(shape) < free_links] = 0.0
     bandwidth = rng.uniform(0.2e9, 12e9, shape)
+    bandwidth *= 10.0 ** -rng.uniform(0, slower, shape)
     bandwidth[rng.random(shape) < missing] = 0.0
     np.fill_diagonal(price, 0.0)
     np.fill_diagonal(bandwidth, 0.0)
@@ -98,12 +101,13 @@ def problems(draw: st.DrawFn, most_destinations: int = 5) -> Problem:
         missing=draw(st.sampled_from([0.0, 0.3, 0.7])),
         free_links=draw(st.sampled_from([0.0, 0.5, 1.0])),
         free_vms=draw(st.booleans()),
-        max_vms=draw(st.sampled_from([1, 3])),
+        max_vms=draw(st.sampled_from([1, 3, 40])),
+        slower=draw(st.sampled_from([0.0, 4.0])),
     )
     return Problem(
         network,
         network.regions[0],
         network.regions[1 : destinations + 1],
-        volume_gb=draw(st.sampled_from([0.5, 100.0, 5000.0])),
+        volume_gb=draw(st.sampled_from([0.001, 100.0, 1e6])),
         stripes=draw(st.sampled_from([None, None, 1, 4])),
     )
