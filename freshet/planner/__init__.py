@@ -12,6 +12,7 @@ from freshet.planner.errors import NoPlanError
 from freshet.planner.plan import Cost, Plan, Stripe
 from freshet.planner.problem import Billing, Network, Problem, RegionLimits
 from freshet.planner.profiles import load_network
+from freshet.planner.stream import Stream, StreamPlan, plan_stream
 
 __all__ = [
     "ALGORITHMS",
@@ -23,7 +24,10 @@ __all__ = [
     "Plan",
     "Problem",
     "RegionLimits",
+    "Stream",
+    "StreamPlan",
     "Stripe",
     "load_network",
     "make_plan",
+    "plan_stream",
 ]

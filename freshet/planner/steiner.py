@@ -28,7 +28,7 @@ Indexes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class _Level:
+class Level:
     """Sets of one number of terminals, with the ways to split them in two."""
 
     sets: Indexes
@@ -42,14 +42,14 @@ class _Level:
 
 
 @dataclass(frozen=True)
-class _Family:
+class Family:
     """The sets that the program goes through."""
 
     count: int
     singles: list[int]
     """Number of each terminal's own set [k]."""
 
-    levels: list[_Level]
+    levels: list[Level]
     """Small sets first; the last level holds only the set of all terminals."""
 
     @property
@@ -59,14 +59,14 @@ class _Family:
 
 
 @cache
-def _all_sets(terminals: int) -> _Family:
+def all_sets(terminals: int) -> Family:
     """All sets, each numbered by its bit mask."""
     levels = []
     for size in range(2, terminals + 1):
         masks = [sum(1 << i for i in chosen) for chosen in combinations(range(terminals), size)]
         sets, firsts = np.array(masks), np.array([_halves(mask) for mask in masks])
-        levels.append(_Level(sets, firsts, sets[:, None] ^ firsts))
-    return _Family(1 << terminals, [1 << i for i in range(terminals)], levels)
+        levels.append(Level(sets, firsts, sets[:, None] ^ firsts))
+    return Family(1 << terminals, [1 << i for i in range(terminals)], levels)
 
 
 def _halves(mask: int) -> list[int]:
@@ -80,7 +80,7 @@ def _halves(mask: int) -> list[int]:
 
 
 @cache
-def _runs(terminals: int) -> _Family:
+def runs(terminals: int) -> Family:
     """Sets of neighbours: from a first terminal up to, without, an end."""
 
     def number(first: int, end: int) -> int:
@@ -90,14 +90,14 @@ def _runs(terminals: int) -> _Family:
     for size in range(2, terminals + 1):
         firsts = range(terminals - size + 1)
         levels.append(
-            _Level(
+            Level(
                 np.array([number(a, a + size) for a in firsts]),
                 np.array([[number(a, a + cut) for cut in range(1, size)] for a in firsts]),
                 np.array([[number(a + cut, a + size) for cut in range(1, size)] for a in firsts]),
             )
         )
     singles = [number(a, a + 1) for a in range(terminals)]
-    return _Family(terminals * (terminals + 1) + 1, singles, levels)
+    return Family(terminals * (terminals + 1) + 1, singles, levels)
 
 
 class ShortestPaths:
@@ -127,16 +127,16 @@ def lightest_tree(weights: Floats, root: int, terminals: Sequence[int]) -> tuple
     paths = ShortestPaths(weights)
     if not paths.reach(root, terminals):
         return (), float("inf")
-    return _solve(paths, root, terminals, _all_sets(len(terminals)))
+    return _solve(paths, root, terminals, all_sets(len(terminals)))
 
 
 def lightest_in_order(paths: ShortestPaths, root: int, terminals: Sequence[int]) -> Tree:
     """The lightest tree with the terminals in this order; all of them must be reachable."""
-    return _solve(paths, root, terminals, _runs(len(terminals)))[0]
+    return _solve(paths, root, terminals, runs(len(terminals)))[0]
 
 
 def _solve(
-    paths: ShortestPaths, root: int, terminals: Sequence[int], family: _Family
+    paths: ShortestPaths, root: int, terminals: Sequence[int], family: Family
 ) -> tuple[Tree, float]:
     n = len(paths.distance)
     reach = np.empty((family.count, n))  # weight of the tree from a node to a set
@@ -152,14 +152,14 @@ def _solve(
     return tree, float(reach[family.whole, root])
 
 
-def _join(level: _Level, reach: Floats, joint: Floats) -> None:
+def _join(level: Level, reach: Floats, joint: Floats) -> None:
     best = np.full((len(level.sets), reach.shape[1]), np.inf)
     for firsts, rests in zip(level.firsts.T, level.rests.T, strict=True):
         np.minimum(best, reach[firsts] + reach[rests], out=best)
     joint[level.sets] = best
 
 
-def _extend(level: _Level, distance: Floats, reach: Floats, joint: Floats) -> None:
+def _extend(level: Level, distance: Floats, reach: Floats, joint: Floats) -> None:
     best, here = np.full((len(level.sets), reach.shape[1]), np.inf), joint[level.sets]
     for node, column in enumerate(distance.T):
         np.minimum(best, column + here[:, node, None], out=best)
@@ -170,7 +170,7 @@ def _edges(
     paths: ShortestPaths,
     root: int,
     terminals: Sequence[int],
-    family: _Family,
+    family: Family,
     reach: Floats,
     joint: Floats,
 ) -> set[Edge]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from freshet.planner.errors import NoPlanError
 from freshet.planner.model import TIME_TOLERANCE, describe_plan
+from freshet.planner.optimal.column_generation import Pricing
 from freshet.planner.optimal.fastest import Fastest, fastest_plan
 from freshet.planner.optimal.pricing import pricing_for
 from freshet.planner.optimal.search import Found, Search
@@ -17,15 +19,21 @@ from freshet.planner.trees import Tree
 NAME = "optimal"
 
 
-def solve(problem: Problem) -> Plan:
+def solve(problem: Problem, *, pricing: Pricing | None = None, trees: Iterable[Tree] = ()) -> Plan:
     """Finds the cheapest plan, and proves how close it is to the best.
+
+    Args:
+        problem: to solve.
+        pricing: finds light trees, where not all trees are allowed; its first tree must be allowed.
+        trees: that are likely to be good, such as those of an earlier plan.
 
     Raises:
         NoPlanError: no plan meets the deadline, or a destination can't be reached.
     """
     started = time.perf_counter()
-    pricing = pricing_for(problem)
+    pricing = pricing or pricing_for(problem)
     fastest = fastest_plan(problem, pricing)
+    fastest = replace(fastest, trees=list(dict.fromkeys([*fastest.trees, *trees])))
     deadline = problem.deadline_s
     if deadline is not None and deadline < fastest.bound_s * (1 - TIME_TOLERANCE):
         raise _too_late(problem, fastest)
