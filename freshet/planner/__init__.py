@@ -8,6 +8,7 @@ plan = make_plan(problem)
 from __future__ import annotations
 
 from freshet.planner.algorithms import ALGORITHMS, Algorithm, make_plan
+from freshet.planner.confidence import ConfidentPlan, plan_with_confidence, price_of_certainty
 from freshet.planner.errors import NoPlanError
 from freshet.planner.plan import Cost, Plan, Stripe
 from freshet.planner.problem import Billing, Network, Problem, RegionLimits
@@ -18,6 +19,7 @@ __all__ = [
     "ALGORITHMS",
     "Algorithm",
     "Billing",
+    "ConfidentPlan",
     "Cost",
     "Network",
     "NoPlanError",
@@ -30,4 +32,6 @@ __all__ = [
     "load_network",
     "make_plan",
     "plan_stream",
+    "plan_with_confidence",
+    "price_of_certainty",
 ]
