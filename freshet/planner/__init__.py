@@ -8,6 +8,7 @@ plan = make_plan(problem)
 from __future__ import annotations
 
 from freshet.planner.algorithms import ALGORITHMS, Algorithm, make_plan
+from freshet.planner.cache import PlanCache
 from freshet.planner.confidence import ConfidentPlan, plan_with_confidence, price_of_certainty
 from freshet.planner.errors import NoPlanError
 from freshet.planner.plan import Cost, Plan, Stripe
@@ -24,6 +25,7 @@ __all__ = [
     "Network",
     "NoPlanError",
     "Plan",
+    "PlanCache",
     "Problem",
     "RegionLimits",
     "Stream",
