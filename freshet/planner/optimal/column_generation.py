@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from freshet.planner.optimal.master import Duals, Master, Solution
+from freshet.planner.optimal.master import Duals, Master, Solution, UnsolvedError
 from freshet.planner.problem import Floats
 from freshet.planner.trees import Tree
 
@@ -21,7 +21,7 @@ TOLERANCE = 1e-5
 """Relative gap at which a program counts as solved."""
 
 _MAX_ROUNDS = 400
-_STALL_ROUNDS = 20
+_STALL_ROUNDS = 100
 """So many rounds without progress end the search, which a bound that is not exact may need."""
 
 _INERTIA = 0.5
@@ -57,8 +57,12 @@ def generate_columns(
     """
     bound, best = -float("inf"), None
     objectives = list[float]()
+    solution = master.unsolved()
     for _ in range(_MAX_ROUNDS):
-        solution = master.solve()
+        try:
+            solution = master.solve()
+        except UnsolvedError:
+            break  # what is known so far holds
         objectives.append(solution.objective)
         duals = solution.duals if best is None else solution.duals.mixed_with(best, _INERTIA)
         for prices in (duals, solution.duals):
@@ -72,10 +76,13 @@ def generate_columns(
             if new or best is None:
                 break
         gap = solution.objective - bound
-        if _stalled(objectives):
+        if bound >= cutoff or _stalled(objectives):
             break
-        if not new or bound >= cutoff or gap <= tolerance * abs(solution.objective):
+        solved = not new or gap <= tolerance * abs(solution.objective)
+        if solved and (solution.complete or not master.raise_price_of_absence()):
             break
+        if solved:
+            objectives.clear()
     return Relaxed(solution, bound, best or solution.duals)
 
 

@@ -59,12 +59,13 @@ def fastest_plan(problem: Problem, pricing: Pricing) -> Fastest:
     master = Master(prices, capacities, most, most, (0.0, 1.0))
     master.add(trees)
     relaxed = generate_columns(master, pricing, lambda tree: trees.setdefault(tree))
-    shares = shares_of(problem, relaxed.solution.mix)
+    mix = relaxed.solution.mix or {first[0]: 1.0}
+    shares = shares_of(problem, mix)
     seconds = predicted_time_s(problem, shares, most)
     found = Fastest(
         seconds=seconds,
         bound_s=min(seconds, max(0.0, relaxed.bound * unit_s)),
-        mix=relaxed.solution.mix,
+        mix=mix,
         trees=list(trees),
         binding=_binding(problem, relaxed),
     )
@@ -84,7 +85,7 @@ def _with_stripes(problem: Problem, pricing: Pricing, free: Fastest) -> Fastest:
         known = len(trees)
         # Arbitrary prices make trees that differ: whole stripes need more to choose from.
         relaxed = _relax_stripes(problem, pricing, middle, trees, rng)
-        if not relaxed.solution.complete and relaxed.bound > _ABOVE_ALL:
+        if not relaxed.solution.complete and relaxed.bound >= _ABOVE_ALL:
             bound_s = middle
             continue
         if len(trees) > known:
@@ -112,7 +113,7 @@ def _relax_stripes(
     striped = striped_capacities(whole, problem.stripes, most, most)
     master = Master(prices, striped, most, most, (1.0, 1.0))
     master.add(trees)
-    return generate_columns(master, pricing, lambda tree: trees.setdefault(tree))
+    return generate_columns(master, pricing, lambda tree: trees.setdefault(tree), cutoff=_ABOVE_ALL)
 
 
 def _best_stripes(problem: Problem, trees: list[Tree], free: Fastest) -> Fastest:

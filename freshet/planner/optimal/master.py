@@ -27,8 +27,25 @@ from freshet.planner.optimal.capacities import Capacities
 from freshet.planner.problem import Floats, Ints
 from freshet.planner.trees import Edge, Tree
 
-_ABSENT_FACTOR = 10.0
-"""Price of sending nothing, over the worst plan's; keeps the program feasible while trees lack."""
+_ABSENT_FACTORS = (10.0, 300.0, 1e4)
+"""Prices of sending nothing, over the worst plan's; keep the program feasible while trees lack.
+
+The last bit of the data can be dearer than any average, so the price rises where it is paid.
+"""
+
+_Parameters = pywraplp.MPSolverParameters
+_SECOND_TRIES = (
+    (_Parameters.PRESOLVE_ON, _Parameters.PRIMAL, 1e-7),
+    (_Parameters.PRESOLVE_OFF, _Parameters.PRIMAL, 1e-7),
+    (_Parameters.PRESOLVE_ON, _Parameters.DUAL, 1e-7),
+    (_Parameters.PRESOLVE_OFF, _Parameters.DUAL, 1e-6),
+    (_Parameters.PRESOLVE_ON, _Parameters.PRIMAL, 1e-5),
+)
+"""How GLOP is asked again, from scratch, where rounding has spoilt its last basis."""
+
+
+class UnsolvedError(FreshetError):
+    """The solver fails, for rounding."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +117,7 @@ class Master:
         low: fewest VMs [n].
         high: most VMs [n].
         time_range: least and most t.
+        scale: of about the size of the objective; the solver gets prices in units of it.
     """
 
     def __init__(
@@ -109,8 +127,10 @@ class Master:
         low: Ints,
         high: Ints,
         time_range: tuple[float, float],
+        scale: float = 1.0,
     ) -> None:
         self._prices = prices
+        self._scale = scale
         self._capacities = capacities
         self._low, self._high = low, high
         self._time_range = time_range
@@ -120,15 +140,24 @@ class Master:
         self._solver = pywraplp.Solver.CreateSolver("GLOP")
         self._solver.Objective().SetMinimization()
         self._time = self._solver.NumVar(*time_range, "")
-        self._solver.Objective().SetCoefficient(self._time, prices.time)
+        self._solver.Objective().SetCoefficient(self._time, prices.time / scale)
         self._whole = self._solver.Constraint(1.0, 1.0)
         self._absent = self._solver.NumVar(0.0, 1.0, "")
         self._whole.SetCoefficient(self._absent, 1.0)
         worst = float(np.where(np.isfinite(prices.links), prices.links, 0.0).max()) * len(low)
         worst += time_range[1] * (prices.time + float(prices.vms @ high))
-        self._solver.Objective().SetCoefficient(self._absent, _ABSENT_FACTOR * (1.0 + worst))
+        self._absent_prices = [factor * (1.0 + worst) for factor in _ABSENT_FACTORS]
+        self.raise_price_of_absence()
         for v in np.flatnonzero(low).tolist():
             self._region(v)
+
+    def raise_price_of_absence(self) -> bool:
+        """Makes it dearer to send less than all data; False if it is as dear as it may be."""
+        if not self._absent_prices:
+            return False
+        price = self._absent_prices.pop(0)
+        self._solver.Objective().SetCoefficient(self._absent, price / self._scale)
+        return True
 
     def add(self, trees: Iterable[Tree]) -> int:
         """Adds trees; returns how many were new."""
@@ -159,11 +188,15 @@ class Master:
         """Solves the program.
 
         Raises:
-            FreshetError: the solver fails.
+            UnsolvedError: the solver fails.
         """
         status = self._solver.Solve()
+        for second_try in _SECOND_TRIES:
+            if status == pywraplp.Solver.OPTIMAL:
+                break
+            status = self._solver.Solve(_from_scratch(*second_try))
         if status != pywraplp.Solver.OPTIMAL:
-            raise FreshetError(f"the linear program was not solved (GLOP status {status})")
+            raise UnsolvedError(f"the linear program was not solved (GLOP status {status})")
         n = len(self._low)
         vm_time = np.zeros(n)
         for v, m in self._vm_time.items():
@@ -174,13 +207,19 @@ class Master:
             if x.solution_value() > _LEAST_FRACTION
         }
         return Solution(
-            objective=self._solver.Objective().Value(),
+            objective=self._solver.Objective().Value() * self._scale,
             mix=mix,
             vm_time=vm_time,
             time=self._time.solution_value(),
             duals=self._duals(),
             complete=self._absent.solution_value() < _LEAST_FRACTION,
         )
+
+    def unsolved(self) -> Solution:
+        """What stands for a solution where the solver fails: nothing is sent."""
+        n = len(self._low)
+        duals = Duals(np.zeros((n, n)), np.zeros(n), np.zeros(n))
+        return Solution(np.inf, {}, np.zeros(n), 1.0, duals, complete=False)
 
     def bound(self, duals: Duals, lightest: float) -> float:
         """What no plan can be below, given any prices of capacity (Lagrange).
@@ -212,7 +251,7 @@ class Master:
         self._columns[tree] = x
         self._whole.SetCoefficient(x, 1.0)
         cost = float(sum(self._prices.links[u, v] for u, v in tree))
-        self._solver.Objective().SetCoefficient(x, cost)
+        self._solver.Objective().SetCoefficient(x, cost / self._scale)
         branches: dict[int, int] = {}
         for u, v in tree:
             branches[u] = branches.get(u, 0) + 1
@@ -230,7 +269,7 @@ class Master:
             return
         infinity = self._solver.infinity()
         m = self._vm_time[v] = self._solver.NumVar(0.0, infinity, "")
-        self._solver.Objective().SetCoefficient(m, float(self._prices.vms[v]))
+        self._solver.Objective().SetCoefficient(m, float(self._prices.vms[v]) / self._scale)
         low = self._rows.low[v] = self._solver.Constraint(-infinity, 0.0)
         low.SetCoefficient(self._time, float(self._low[v]))
         low.SetCoefficient(m, -1.0)
@@ -259,13 +298,23 @@ class Master:
         n, rows = len(self._low), self._rows
         links, egress, ingress = np.zeros((n, n)), np.zeros(n), np.zeros(n)
         for (u, v), row in rows.links.items():
-            links[u, v] = max(0.0, -row.dual_value())
+            links[u, v] = max(0.0, -row.dual_value()) * self._scale
         for v, row in rows.egress.items():
-            egress[v] = max(0.0, -row.dual_value())
+            egress[v] = max(0.0, -row.dual_value()) * self._scale
         for v, row in rows.ingress.items():
-            ingress[v] = max(0.0, -row.dual_value())
+            ingress[v] = max(0.0, -row.dual_value()) * self._scale
         return Duals(links, egress, ingress)
 
 
 _LEAST_FRACTION = 1e-9
 """Of the data; less is the solver's rounding."""
+
+
+def _from_scratch(presolve: int, algorithm: int, tolerance: float) -> pywraplp.MPSolverParameters:
+    parameters = pywraplp.MPSolverParameters()
+    parameters.SetIntegerParam(parameters.INCREMENTALITY, parameters.INCREMENTALITY_OFF)
+    parameters.SetIntegerParam(parameters.PRESOLVE, presolve)
+    parameters.SetIntegerParam(parameters.LP_ALGORITHM, algorithm)
+    parameters.SetDoubleParam(parameters.PRIMAL_TOLERANCE, tolerance)
+    parameters.SetDoubleParam(parameters.DUAL_TOLERANCE, tolerance)
+    return parameters

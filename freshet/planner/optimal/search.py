@@ -20,7 +20,7 @@ from freshet.planner.model import (
 from freshet.planner.optimal.capacities import Capacities, striped_capacities, whole_capacities
 from freshet.planner.optimal.column_generation import Pricing, Relaxed, generate_columns
 from freshet.planner.optimal.fastest import Fastest
-from freshet.planner.optimal.master import Master, Prices
+from freshet.planner.optimal.master import Master, Prices, Solution, UnsolvedError
 from freshet.planner.optimal.restricted import choose_trees
 from freshet.planner.problem import Floats, Ints, Problem
 from freshet.planner.steiner import MAX_EXACT_TERMINALS
@@ -29,11 +29,17 @@ from freshet.planner.trees import Tree
 TARGET_GAP = 5e-4
 """Relative gap at which the search ends."""
 
-_MAX_NODES = 40
-"""A limit of work and not of time, so that the same input gives the same plan."""
+_MAX_NODES = {8: 150, MAX_EXACT_TERMINALS: 40}
+"""Programs to solve, up to so many destinations: the more there are, the longer each takes.
+
+A limit of work and not of time, so that the same input gives the same plan.
+"""
+
+_MAX_NODES_IF_STRIPED = 40
+"""The same for equal stripes, where splitting ranges of VMs helps less."""
 
 _MAX_NODES_IF_MANY = 8
-"""The same for more destinations than trees are exact for: each node takes longer."""
+"""The same for more destinations than trees are exact for."""
 
 _WHOLE = 1e-6
 _POLISH_ROUNDS = 4
@@ -71,11 +77,14 @@ class Search:
         self._problem = problem
         self._pricing = pricing
         self._trees = dict.fromkeys(fastest.trees)
-        few = len(problem.terminals) <= MAX_EXACT_TERMINALS
-        self._max_nodes = _MAX_NODES if few else _MAX_NODES_IF_MANY
+        allowed = [n for most, n in _MAX_NODES.items() if len(problem.terminals) <= most]
+        self._max_nodes = allowed[0] if allowed else _MAX_NODES_IF_MANY
+        if problem.stripes is not None:
+            self._max_nodes = min(self._max_nodes, _MAX_NODES_IF_STRIPED)
         network = problem.network
         self._best: Found | None = None
         self._consider(fastest.mix)
+        self._scale = self._cost_of_best() if 0 < self._cost_of_best() < np.inf else 1.0
         low, high = self._ranges()
         self._unit_s = problem.billed_s or fastest.seconds
         self._time_range = (1.0, 1.0)
@@ -88,7 +97,7 @@ class Search:
             network.vm_usd_per_s * self._unit_s,
         )
         self._master = Master(
-            self._prices, self._capacities(low, high), low, high, self._time_range
+            self._prices, self._capacities(low, high), low, high, self._time_range, self._scale
         )
         self._master.add(self._trees)
         self._numbers = itertools.count()
@@ -217,9 +226,11 @@ class Search:
                 return
             assert self._best is not None
             vms = self._best.vms
-            fixed = Master(self._prices, self._whole, vms, vms, (0.0, self._time_range[1]))
+            fixed = Master(
+                self._prices, self._whole, vms, vms, (0.0, self._time_range[1]), self._scale
+            )
             fixed.add(tree for tree in self._trees if all(vms[v] for edge in tree for v in edge))
-            solution = fixed.solve()
+            solution = _solved(fixed)
             if not solution.complete:
                 return
             mix = solution.mix
@@ -242,7 +253,7 @@ class Search:
     def _choose_stripes(self, trees: list[Tree]) -> None:
         """Where the time is open: whole stripes for a few likely numbers of VMs."""
         problem = self._problem
-        solution = self._master.solve()
+        solution = _solved(self._master)
         counts = solution.vm_time / max(solution.time, 1e-12)
         for vms in (self._rounded_up(counts), problem.network.max_vms):
             for _ in range(_POLISH_ROUNDS):
@@ -270,6 +281,13 @@ class Search:
         usd = egress_usd(problem, shares) + instance_usd(problem, vms, seconds)
         if self._best is None or usd < self._best.usd * (1 - 1e-12):
             self._best = Found(mix, vms, usd)
+
+
+def _solved(master: Master) -> Solution:
+    try:
+        return master.solve()
+    except UnsolvedError:
+        return master.unsolved()
 
 
 def cheapest_vms(problem: Problem, shares: Floats) -> tuple[Ints, float] | None:

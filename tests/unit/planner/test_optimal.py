@@ -151,6 +151,19 @@ def test_approximations_of_the_mixed_integer_program() -> None:
         solve(problem.with_deadline(None), "cloudcast")
 
 
+@pytest.mark.parametrize("tightness", [1.0, 1.001])
+def test_last_bit_of_the_data_may_be_dear(tightness: float) -> None:
+    """VMs cost more than all egress here, and the last thousandth of the data takes one more."""
+    rng = np.random.default_rng(17)
+    destinations = int(rng.integers(1, 6))
+    network = random_network(
+        17, destinations + 1 + int(rng.integers(0, 5)), free_links=1.0, max_vms=3, slower=4.0
+    )
+    problem = Problem(network, network.regions[0], network.regions[1 : destinations + 1], 100.0)
+    problem = problem.with_deadline(fastest_possible(problem).seconds * tightness)
+    assert checked(problem).cost.gap <= PROVEN
+
+
 def test_same_plan_each_time() -> None:
     problem = Problem(clouds(5), *INTRA_AWS, volume_gb=100.0, deadline_s=40.0)
     first, second = (solve(problem).to_dict() for _ in range(2))
