@@ -55,7 +55,7 @@ def test_as_certain_as_asked(confidence: float, spread: str) -> None:
     assert found.probability >= confidence
     assert abs(share - found.probability) <= 5 * sigma + 1e-4
     assert found.time_at_confidence_s <= problem.deadline_s * (1 + 2e-6)
-    assert found.plan.cost.gap < 0.05
+    assert found.plan.cost.gap < 0.1
     if confidence == 0.99:
         assert share_in_time(solve(problem), problem, spreads, seed=3) < confidence
 
