@@ -14,6 +14,7 @@ from freshet.planner.errors import NoPlanError
 from freshet.planner.plan import Cost, Plan, Stripe
 from freshet.planner.problem import Billing, Network, Problem, RegionLimits
 from freshet.planner.profiles import load_network
+from freshet.planner.replanning import Outcome, Replanned, replan
 from freshet.planner.stream import Stream, StreamPlan, plan_stream
 
 __all__ = [
@@ -24,10 +25,12 @@ __all__ = [
     "Cost",
     "Network",
     "NoPlanError",
+    "Outcome",
     "Plan",
     "PlanCache",
     "Problem",
     "RegionLimits",
+    "Replanned",
     "Stream",
     "StreamPlan",
     "Stripe",
@@ -36,4 +39,5 @@ __all__ = [
     "plan_stream",
     "plan_with_confidence",
     "price_of_certainty",
+    "replan",
 ]
