@@ -6,8 +6,8 @@
                                             ^                                   |
                      feedback of each table |----------- errors ---- model <----+
 
-Each step: the model reads every table's features and answers the step's queries; the step's events
-and the errors are sent; heartbeats end the step, and the next begins when the store holds what the
+Each step: its events are sent; the model reads every table's features, answers the step's queries and
+sends the errors; heartbeats end the step, and the next begins when the store holds what the
 job decided. So the choices do not depend on the pace, and every arm decides on the same input.
 """
 
@@ -37,7 +37,7 @@ from freshet.evaluation.workload import (
 )
 from freshet.lockstep import wait_for_step
 from freshet.observer import Observer, ProductionLog
-from freshet.replay import EventReplayer, Recording
+from freshet.replay import EventReplayer
 from freshet.stack import FlinkOptions, KafkaOptions, Stack, StackOptions
 from freshet.store.decoding import FeatureBatch
 from freshet.submission import submit_tables
@@ -230,9 +230,8 @@ class _Replay:
                 feedback_topics=[definition["feedback_topic"] for definition in definitions],
             )
             started_s = time.monotonic()
-            self._end_step(
-                self._workload.warm_up(), self._workload.warm_up_end_ms(), WARM_UP_DEADLINE_S
-            )
+            self._replayer.produce(self._workload.warm_up())
+            self._end_step(self._workload.warm_up_end_ms(), WARM_UP_DEADLINE_S)
             self.wall_s["warm-up"] = time.monotonic() - started_s
             started_s = time.monotonic()
             for index in range(self._workload.steps):
@@ -243,6 +242,8 @@ class _Replay:
             self._count_updates()
 
     def _step(self, step: Step) -> None:
+        # First, so that the job reads them while the models answer; it decides at the step's end.
+        self._replayer.produce(step.events)
         for table, arm in zip(self._tables, self._maintained, strict=True):
             self._answer(step, table.name, arm)
         if self._none is not None and self._first_features is not None:
@@ -250,7 +251,7 @@ class _Replay:
             times = self._first_features.event_times[step.keys]
             self._none.answered(step, errors, times)
         self._client.flush()
-        self._end_step(step.events, step.end_ms, STEP_DEADLINE_S)
+        self._end_step(step.end_ms, STEP_DEADLINE_S)
 
     def _answer(self, step: Step, table: str, arm: Arm) -> None:
         """The model of one table: read, answer, and send the errors back."""
@@ -311,9 +312,8 @@ class _Replay:
             values = np.full((len(batch), dimension), np.nan, np.float32)
         return Features(values, batch.event_times)
 
-    def _end_step(self, events: Recording, end_ms: int, deadline_s: float) -> None:
-        """Sends a step's events, ends it, and waits for what the job decides."""
-        self._replayer.produce(events)
+    def _end_step(self, end_ms: int, deadline_s: float) -> None:
+        """Ends a step, whose events and feedback are sent, and waits for what the job decides."""
         self._replayer.heartbeat(end_ms)
         wait_for_step(
             self._observer,
