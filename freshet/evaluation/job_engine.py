@@ -6,9 +6,9 @@
                                             ^                                   |
                      feedback of each table |----------- errors ---- model <----+
 
-Each step: its events are sent; the model reads every table's features, answers the step's queries and
-sends the errors; heartbeats end the step, and the next begins when the store holds what the
-job decided. So the choices do not depend on the pace, and every arm decides on the same input.
+Each step: its events are sent; the model reads every table's features, answers the step's queries
+and sends the errors; heartbeats end the step, and the next begins when the store holds what the job
+decided. So the choices do not depend on the pace, and every arm decides on the same input.
 """
 
 from __future__ import annotations
