@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from freshet.config import Config
 from freshet.errors import JobError
 from freshet.observer import Observer
 from freshet.stack.flink_rest import FlinkRest
@@ -16,7 +15,8 @@ _JOB_CHECK_INTERVAL_S = 5.0
 
 def wait_for_step(
     observer: Observer,
-    config: Config,
+    rest: FlinkRest,
+    jobs: Iterable[str],
     end_ms: int,
     deadline_s: float,
     *,
@@ -27,7 +27,8 @@ def wait_for_step(
 
     Args:
         observer: reads what the jobs say.
-        config: of a deployment with a Flink.
+        rest: of the Flink that runs the jobs.
+        jobs: ids of those that are waited for, and of no others that the cluster remembers.
         end_ms: the step's end, epoch milliseconds of event time.
         deadline_s: how long it may take, seconds.
         too_late: the error's message when it takes longer.
@@ -44,14 +45,12 @@ def wait_for_step(
         now = time.monotonic()
         if now > next_check:
             next_check = now + _JOB_CHECK_INTERVAL_S
-            _check_jobs(config)
+            _check(rest, jobs)
         if now > deadline:
             raise JobError(too_late)
 
 
-def _check_jobs(config: Config) -> None:
+def _check(rest: FlinkRest, jobs: Iterable[str]) -> None:
     """Raises JobError if a job has ended."""
-    assert config.flink_rest is not None, "the embedded stack has a Flink"
-    rest = FlinkRest(config.flink_rest)
-    for job in rest.jobs():
-        rest.is_running(job.id)
+    for job in jobs:
+        rest.is_running(job)

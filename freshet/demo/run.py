@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from freshet.client import Client
-from freshet.config import Config, stack_home
+from freshet.config import stack_home
 from freshet.demo.feed import Feed, malformed_events
 from freshet.demo.live import LiveDisplay, PolicyView, View
 from freshet.demo.model import Floats, Model, naive_errors
@@ -143,9 +143,9 @@ def run_demo(options: DemoOptions, display: LiveDisplay) -> DemoOutcome:
     with Interrupts() as interrupts:
         try:
             with _running_stack(options, run, display, interrupts) as stack:
-                _submit(stack, tables, run, display)
+                jobs = _submit(stack, tables, run, display)
                 deadline_s = started_s + options.time_limit_s - _CLOSING_S
-                replay = _Replay(stack.config, readings, plan, tables, run, display, interrupts)
+                replay = _Replay(stack, jobs, readings, plan, tables, run, display, interrupts)
                 replay.run(options.speed_up, deadline_s)
         except (Interrupted, Exception) as error:
             # What an interrupt breaks off may fail in its own way, while it cleans up.
@@ -224,8 +224,8 @@ def _running_stack(
 
 def _submit(
     stack: Stack, tables: Sequence[DemoTable], run: RunRecord, display: LiveDisplay
-) -> None:
-    """Submits both jobs at once, as ``freshet submit`` would, and waits until they run."""
+) -> list[str]:
+    """Submits both jobs at once, as ``freshet submit`` would; their ids, once they run."""
     started_s = time.monotonic()
     names = " and ".join(f"{table.table.name} ({table.policy})" for table in tables)
     display.say(f"Submitting the feature jobs {names} ...")
@@ -235,11 +235,11 @@ def _submit(
         submissions: list[concurrent.futures.Future[Submission]] = [
             pool.submit(submit_table, table.file, stack.config, stack=stack) for table in tables
         ]
-        for submission in submissions:
-            submission.result()
+        jobs = [submission.result().job.id for submission in submissions]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     run.wall_s["submit"] = time.monotonic() - started_s
+    return jobs
 
 
 class _Replay:
@@ -247,7 +247,8 @@ class _Replay:
 
     def __init__(
         self,
-        config: Config,
+        stack: Stack,
+        jobs: Sequence[str],
         readings: Readings,
         plan: Plan,
         tables: Sequence[DemoTable],
@@ -255,7 +256,9 @@ class _Replay:
         display: LiveDisplay,
         interrupts: Interrupts,
     ) -> None:
-        self._config = config
+        self._config = stack.config
+        self._rest = stack.flink.rest
+        self._jobs = jobs
         self._readings = readings
         self._plan = plan
         self._tables = tables
@@ -366,7 +369,8 @@ class _Replay:
         self._feed.end_step(end_ms)
         wait_for_step(
             self._observer,
-            self._config,
+            self._rest,
+            self._jobs,
             end_ms,
             deadline_s,
             too_late=f"the jobs have not finished an hour of event time within {deadline_s:.0f} s; "

@@ -24,7 +24,6 @@ import yaml
 
 from freshet.choosing import VersionChooser
 from freshet.client import Client
-from freshet.config import Config
 from freshet.errors import JobError
 from freshet.evaluation.record import ArmRecord, serve, served_event_times
 from freshet.evaluation.variants import NONE, UNLIMITED, Arm
@@ -139,7 +138,7 @@ class JobEngine:
         )
         self.wall_s["submit"] = time.monotonic() - started_s
         tables = [load_table(file) for file in files]
-        replay = _Replay(self._stack.config, workload, arms, maintained, tables)
+        replay = _Replay(self._stack, submission.job.id, workload, arms, maintained, tables)
         try:
             replay.run(progress)
         finally:
@@ -193,13 +192,16 @@ class _Replay:
 
     def __init__(
         self,
-        config: Config,
+        stack: Stack,
+        job: str,
         workload: Workload,
         arms: Sequence[Arm],
         maintained: Sequence[Arm],
         tables: Sequence[FeatureTable],
     ) -> None:
-        self._config = config
+        self._config = stack.config
+        self._rest = stack.flink.rest
+        self._job = job
         self._workload = workload
         self._tables = tables
         self._maintained = maintained
@@ -317,7 +319,8 @@ class _Replay:
         self._replayer.heartbeat(end_ms)
         wait_for_step(
             self._observer,
-            self._config,
+            self._rest,
+            [self._job],
             end_ms,
             deadline_s,
             too_late=f"the job has not finished a step of event time within {deadline_s:.0f} s; "

@@ -18,6 +18,19 @@ class Stripe:
     edges: tuple[tuple[str, str], ...]
     """(from, to), each after the edge that leads to its beginning."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """The stripe as JSON types."""
+        return {"fraction": self.fraction, "edges": [list(edge) for edge in self.edges]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Stripe:
+        """Reads what ``to_dict`` gave.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is no stripe.
+        """
+        return cls(float(data["fraction"]), tuple((u, v) for u, v in data["edges"]))
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -67,10 +80,7 @@ class Plan:
             "source": self.source,
             "destinations": list(self.destinations),
             "volume_gb": self.volume_gb,
-            "stripes": [
-                {"fraction": stripe.fraction, "edges": [list(edge) for edge in stripe.edges]}
-                for stripe in self.stripes
-            ],
+            "stripes": [stripe.to_dict() for stripe in self.stripes],
             "vms": dict(self.vms),
             "time_budget_s": self.time_budget_s,
             "cost": {
@@ -97,10 +107,7 @@ class Plan:
             source=data["source"],
             destinations=tuple(data["destinations"]),
             volume_gb=float(data["volume_gb"]),
-            stripes=tuple(
-                Stripe(float(stripe["fraction"]), tuple((u, v) for u, v in stripe["edges"]))
-                for stripe in data["stripes"]
-            ),
+            stripes=tuple(Stripe.from_dict(stripe) for stripe in data["stripes"]),
             vms={region: int(count) for region, count in data["vms"].items()},
             time_budget_s=float(data["time_budget_s"]),
             cost=Cost(**{name: float(value) for name, value in data["cost"].items()}),

@@ -209,10 +209,7 @@ class StreamPlan:
         """The plan as JSON types."""
         data = asdict(replace(self, vms=dict(self.vms)))
         data["destinations"] = list(self.destinations)
-        data["stripes"] = [
-            {"fraction": stripe.fraction, "edges": [list(edge) for edge in stripe.edges]}
-            for stripe in self.stripes
-        ]
+        data["stripes"] = [stripe.to_dict() for stripe in self.stripes]
         data["paths"] = [asdict(path) | {"regions": list(path.regions)} for path in self.paths]
         return data
 
@@ -229,10 +226,7 @@ class StreamPlan:
             destinations=tuple(data["destinations"]),
             gb_per_s=float(data["gb_per_s"]),
             freshness_s=None if freshness is None else float(freshness),
-            stripes=tuple(
-                Stripe(float(stripe["fraction"]), tuple((u, v) for u, v in stripe["edges"]))
-                for stripe in data["stripes"]
-            ),
+            stripes=tuple(Stripe.from_dict(stripe) for stripe in data["stripes"]),
             vms={region: int(count) for region, count in data["vms"].items()},
             cost=StreamCost(**{name: float(value) for name, value in data["cost"].items()}),
             paths=tuple(

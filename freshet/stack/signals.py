@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 
@@ -61,12 +61,7 @@ class Interrupts:
         }
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         """Handles them as before."""
         for number, handler in self._previous.items():
             signal.signal(number, handler)

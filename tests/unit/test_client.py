@@ -403,6 +403,20 @@ def test_feedback_that_kafka_does_not_take_is_counted() -> None:
     producer.flush(0.1)  # told once
 
 
+def test_feedback_that_an_interrupt_broke_off_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    producer = FeedbackProducer({"bootstrap.servers": NOWHERE, "log_level": "0"})
+
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(producer, "_produce", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        producer.send("t", "k", "1.1")
+    producer.flush(0.1)
+
+
 def test_the_log_says_nothing_of_passwords(
     redis_server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
