@@ -19,7 +19,15 @@ import numpy as np
 from freshet.errors import FreshetError
 from freshet.resources import schema_path
 
-SCHEMA_NAMES = ("FeatureValue", "FeatureChange", "DeadLetter", "Progress")
+SCHEMA_NAMES = (
+    "FeatureValue",
+    "FeatureChange",
+    "DeadLetter",
+    "Progress",
+    "Chunk",
+    "ChunkPayload",
+    "RegionReport",
+)
 """Every record that a topic or the online store carries."""
 
 MAGIC = b"\xc3\x01"
