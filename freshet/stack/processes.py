@@ -174,6 +174,33 @@ def start_process(
     return ServerProcess(name, identity, log or output, popen)
 
 
+def start_watchdog(stack_id: str, output: Path) -> ServerProcess:
+    """Starts what kills the stack's processes when this process has ended, however it did.
+
+    Args:
+        stack_id: marks the processes; start the watchdog before any of them.
+        output: file that takes its output.
+
+    Raises:
+        StackError: it cannot be run.
+    """
+    owner = ProcessIdentity.of(os.getpid())
+    assert owner is not None, "this process runs"
+    return start_process(
+        "stack watchdog",
+        [
+            sys.executable,
+            "-m",
+            "freshet.stack.watchdog",
+            stack_id,
+            str(owner.pid),
+            owner.started,
+        ],
+        stack_id=stack_id,
+        output=output,
+    )
+
+
 def wait_until(
     condition: Callable[[], T | None],
     *,

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import fcntl
 import json
-import os
 import shutil
 import sys
 import threading
@@ -33,6 +32,7 @@ from freshet.stack.processes import (
     processes_of_stack,
     require_linux,
     start_process,
+    start_watchdog,
     stop_processes,
 )
 from freshet.stack.redis import RedisOptions, RedisServer
@@ -153,21 +153,7 @@ class Stack:
         """
         self._prepare()
         # First of all, so that nothing can be left behind.
-        owner = ProcessIdentity.of(os.getpid())
-        assert owner is not None, "this process runs"
-        self._watchdog = start_process(
-            "stack watchdog",
-            [
-                sys.executable,
-                "-m",
-                "freshet.stack.watchdog",
-                self.id,
-                str(owner.pid),
-                owner.started,
-            ],
-            stack_id=self.id,
-            output=self.logs / "watchdog.out",
-        )
+        self._watchdog = start_watchdog(self.id, self.logs / "watchdog.out")
         self._start_servers()
 
     def start_detached(self, home: Path | None = None) -> None:
