@@ -16,6 +16,7 @@ from freshet.planner.problem import Billing, Network, Problem, RegionLimits
 from freshet.planner.profiles import load_network
 from freshet.planner.replanning import Outcome, Replanned, replan
 from freshet.planner.stream import Stream, StreamPlan, plan_stream
+from freshet.planner.stream_replanning import replan_stream
 
 __all__ = [
     "ALGORITHMS",
@@ -40,4 +41,5 @@ __all__ = [
     "plan_with_confidence",
     "price_of_certainty",
     "replan",
+    "replan_stream",
 ]

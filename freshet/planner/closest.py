@@ -98,18 +98,22 @@ class _Program:
 
     def _limit(self, amounts: list[pywraplp.Variable], v: int, rate: float, seconds: float) -> None:
         if np.isfinite(rate):
-            carried = rate * seconds / self._problem.bits * self._parts
+            # More than all that there is says nothing, and huge numbers spoil the program.
+            carried = min(1.0 * len(amounts), rate * seconds / self._problem.bits) * self._parts
             self._solver.Add(sum(amounts) <= self._vms[v] * carried)
 
     def limit_cost(self, seconds: float, most_usd: float) -> None:
-        """Adds the limit of the cost (eq. 1 and 2)."""
-        network, gb = self._problem.network, self._problem.volume_gb / self._parts
+        """Adds the limit of the cost (eq. 1 and 2), in units of it."""
+        network, unit = self._problem.network, most_usd or 1.0
+        gb = self._problem.volume_gb / self._parts / unit
         egress = sum(
             amount * (gb * _price(network.price_usd_per_gb, tree))
             for tree, amount in zip(self._trees, self._x, strict=True)
         )
-        rent = sum(n * float(network.vm_usd_per_s[v] * seconds) for v, n in self._vms.items())
-        self._solver.Add(egress + rent <= most_usd)
+        rent = sum(
+            n * float(network.vm_usd_per_s[v] * seconds / unit) for v, n in self._vms.items()
+        )
+        self._solver.Add(egress + rent <= most_usd / unit)
 
     def closest(
         self, old_mix: Mapping[Tree, float], seconds: float, most_usd: float

@@ -1,15 +1,18 @@
 """Plans anew after a change, close to the running plan where that costs almost nothing.
 
-The running plan's trees are repaired: what still exists of them is free, and the lightest tree to
-all destinations is found. They are where the search begins. Among the plans of old and new trees
-that cost at most a tolerance more than the best one, the closest is a small integer program.
+For batches; ``stream_replanning`` does the same for streams. The running plan's trees are
+repaired: what still exists of them is free, and the lightest tree to all destinations is found.
+They are where the search begins. Among the plans of old and new trees that cost at most a tolerance
+more than the best one, the closest is a small integer program.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -48,11 +51,30 @@ class Outcome(StrEnum):
     """No plan was found; the running one stays, whether or not it does what is asked now."""
 
 
+class Running(Protocol):
+    """What is kept of a running plan: a ``Plan`` or a ``StreamPlan``."""
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def destinations(self) -> tuple[str, ...]: ...
+
+    @property
+    def stripes(self) -> tuple[Stripe, ...]: ...
+
+    @property
+    def vms(self) -> Mapping[str, int]: ...
+
+
+AnyPlan = TypeVar("AnyPlan", bound=Running)
+
+
 @dataclass(frozen=True)
-class Replanned:
+class Replanned(Generic[AnyPlan]):
     """The plan to run from now on."""
 
-    plan: Plan
+    plan: AnyPlan
     outcome: Outcome
     trees_kept: float
     """Share of the data that stays on its tree."""
@@ -64,8 +86,36 @@ class Replanned:
     """Why the last good plan stays; empty otherwise."""
 
 
-class _OutOfTimeError(Exception):
-    pass
+class OutOfTimeError(FreshetError):
+    """No plan was found within the time limit."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked now."""
+
+    problem: Problem
+    pricing: Pricing
+    """Finds light trees; its first tree must be allowed."""
+
+    allows: Callable[[Tree], bool]
+    """Whether a tree may be used."""
+
+    tolerance: float
+    """Cost that being closer is worth, over the best plan's."""
+
+    time_limit_s: float | None
+
+    def __post_init__(self) -> None:
+        """Rejects a wrong tolerance.
+
+        Raises:
+            ConfigError: it is negative.
+        """
+        if not self.tolerance >= 0:
+            raise ConfigError(
+                [f"tolerance must not be negative, not {self.tolerance!r}"], "replanning"
+            )
 
 
 def replan(
@@ -74,7 +124,7 @@ def replan(
     *,
     tolerance: float = DEFAULT_TOLERANCE,
     time_limit_s: float | None = None,
-) -> Replanned:
+) -> Replanned[Plan]:
     """Finds the plan for a problem that has changed.
 
     The same input gives the same plan, unless the time limit ends the search.
@@ -89,36 +139,46 @@ def replan(
     Raises:
         ConfigError: the tolerance is negative.
     """
-    if not tolerance >= 0:
-        raise ConfigError([f"tolerance must not be negative, not {tolerance!r}"], "replanning")
-    started, usual = time.perf_counter(), pricing_for(problem)
-
-    def pricing(weights: Floats) -> tuple[list[Tree], float]:
-        if time_limit_s is not None and time.perf_counter() - started > time_limit_s:
-            raise _OutOfTimeError
-        return usual(weights)
-
+    task = Task(problem, pricing_for(problem), lambda _: True, tolerance, time_limit_s)
+    started = time.perf_counter()
     try:
-        repaired = _repaired(running, problem, pricing)
-        best = solve(problem, pricing=pricing, trees=repaired)
+        plan, outcome = replanned(running, task, started)
     except FreshetError as error:
         return Replanned(running, Outcome.LAST_GOOD, 1.0, 1.0, str(error))
-    except _OutOfTimeError:
-        reason = f"no plan was found within {time_limit_s:g} s; allow more time"
-        return Replanned(running, Outcome.LAST_GOOD, 1.0, 1.0, reason)
-    most_usd = best.cost.total_usd * (1 + tolerance)
-    bound = best.cost.lower_bound_usd
-    kept = _unchanged(running, problem, started, bound)
+    return Replanned(plan, outcome, *closeness(running, plan), "")
+
+
+def replanned(running: Running, task: Task, started: float) -> tuple[Plan, Outcome]:
+    """Keeps the running plan, or finds one that is close to it, or a new one.
+
+    Args:
+        running: the plan until now.
+        task: what is asked now.
+        started: ``time.perf_counter()`` when the search began.
+
+    Raises:
+        NoPlanError: nothing does what is asked.
+        OutOfTimeError: no plan was found within the time limit.
+    """
+    problem, limit = task.problem, task.time_limit_s
+
+    def pricing(weights: Floats) -> tuple[list[Tree], float]:
+        if limit is not None and time.perf_counter() - started > limit:
+            raise OutOfTimeError(f"no plan was found within {limit:g} s; allow more time")
+        return task.pricing(weights)
+
+    repaired = _repaired(running, problem, pricing)
+    best = solve(problem, pricing=pricing, trees=repaired)
+    most_usd = best.cost.total_usd * (1 + task.tolerance)
+    kept = _unchanged(running, task, started, best.cost.lower_bound_usd)
     if kept is not None and kept.cost.total_usd <= most_usd * (1 + 1e-9):
-        return Replanned(kept, Outcome.KEPT, 1.0, 1.0, "")
+        return kept, Outcome.KEPT
     close = _closest(running, problem, repaired, best, most_usd, started)
     candidates = [(best, Outcome.NEW)] + ([(close, Outcome.CLOSE)] if close else [])
-    plan, outcome = max(candidates, key=lambda item: sum(closeness(running, item[0])))
-    trees_kept, vms_kept = closeness(running, plan)
-    return Replanned(plan, outcome, trees_kept, vms_kept, "")
+    return max(candidates, key=lambda item: sum(closeness(running, item[0])))
 
 
-def closeness(before: Plan, after: Plan) -> tuple[float, float]:
+def closeness(before: Running, after: Running) -> tuple[float, float]:
     """Share of the data that stays on its tree, and share of VMs that stay."""
     old, new = _by_edges(before.stripes), _by_edges(after.stripes)
     trees = sum(min(fraction, new.get(edges, 0.0)) for edges, fraction in old.items())
@@ -134,7 +194,7 @@ def _by_edges(stripes: tuple[Stripe, ...]) -> dict[frozenset[tuple[str, str]], f
     return fractions
 
 
-def _repaired(running: Plan, problem: Problem, pricing: Pricing) -> dict[Tree, float]:
+def _repaired(running: Running, problem: Problem, pricing: Pricing) -> dict[Tree, float]:
     """The running plan's trees, on what there is now, with their fractions."""
     network = problem.network
     usual = np.where(network.links, network.price_usd_per_gb + 1e-6, np.inf)
@@ -151,9 +211,9 @@ def _repaired(running: Plan, problem: Problem, pricing: Pricing) -> dict[Tree, f
     return repaired
 
 
-def _unchanged(running: Plan, problem: Problem, started: float, bound: float) -> Plan | None:
+def _unchanged(running: Running, task: Task, started: float, bound: float) -> Plan | None:
     """The running plan's stripes and VMs for the problem; None if they can't do it."""
-    network = problem.network
+    problem, network = task.problem, task.problem.network
     asked = (running.source, set(running.destinations))
     if asked != (problem.source, set(problem.destinations)):
         return None
@@ -166,6 +226,8 @@ def _unchanged(running: Plan, problem: Problem, started: float, bound: float) ->
         return None
     if not all(network.links[edge] for tree in mix for edge in tree):
         return None
+    if not all(task.allows(tree) for tree in mix):
+        return None
     seconds = predicted_time_s(problem, shares_of(problem, mix), vms)
     if problem.deadline_s is not None and seconds > problem.deadline_s * (1 + TIME_TOLERANCE):
         return None
@@ -173,7 +235,7 @@ def _unchanged(running: Plan, problem: Problem, started: float, bound: float) ->
 
 
 def _closest(
-    running: Plan,
+    running: Running,
     problem: Problem,
     repaired: dict[Tree, float],
     best: Plan,
@@ -206,5 +268,5 @@ def _described(
     )
 
 
-def _vms(plan: Plan, problem: Problem) -> Ints:
+def _vms(plan: Running, problem: Problem) -> Ints:
     return np.array([plan.vms.get(region, 0) for region in problem.network.regions], np.int64)

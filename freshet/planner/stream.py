@@ -262,12 +262,12 @@ def plan_stream(stream: Stream, *, trees: Iterable[Tree] = ()) -> StreamPlan:
     """
     started = time.perf_counter()
     pricing = stream.fresh_trees()
-    _check_freshness(stream, pricing)
+    check_freshness(stream, pricing)
     known = [tree for tree in trees if pricing.allows(tree)]
     try:
         plan = solve(stream.problem, pricing=pricing, trees=known)
     except NoPlanError as error:
-        raise _too_much(stream, error) from error
+        raise too_much(stream, error) from error
     return stream_plan_of(stream, plan, started=started)
 
 
@@ -316,7 +316,12 @@ def _paths(stream: Stream, plan: Plan) -> tuple[Path, ...]:
     return tuple(paths)
 
 
-def _check_freshness(stream: Stream, trees: FreshTrees) -> None:
+def check_freshness(stream: Stream, trees: FreshTrees) -> None:
+    """Fails early where no tree is in time.
+
+    Raises:
+        NoPlanError: none is; ``fastest_s`` is the smallest possible delay.
+    """
     limit, freshest = stream.freshness_s, trees.freshest
     if limit is None or freshest is None or trees.allows(freshest):
         return
@@ -332,8 +337,8 @@ def _check_freshness(stream: Stream, trees: FreshTrees) -> None:
     )
 
 
-def _too_much(stream: Stream, error: NoPlanError) -> NoPlanError:
-    """The same error in the stream's own terms."""
+def too_much(stream: Stream, error: NoPlanError) -> NoPlanError:
+    """The error of the batch in the stream's own terms."""
     if error.fastest_s is None:
         return error
     most = stream.gb_per_s * SECONDS_PER_HOUR / error.fastest_s

@@ -146,7 +146,7 @@ class Master:
         self._whole.SetCoefficient(self._absent, 1.0)
         worst = float(np.where(np.isfinite(prices.links), prices.links, 0.0).max()) * len(low)
         worst += time_range[1] * (prices.time + float(prices.vms @ high))
-        self._absent_prices = [factor * (1.0 + worst) for factor in _ABSENT_FACTORS]
+        self._absent_prices = [factor * (scale + worst) for factor in _ABSENT_FACTORS]
         self.raise_price_of_absence()
         for v in np.flatnonzero(low).tolist():
             self._region(v)

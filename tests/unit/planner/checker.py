@@ -23,7 +23,7 @@ def assert_valid(plan: dict[str, Any], problem: Problem, *, in_time: bool = True
     assert plan["source"] == problem.source
     assert plan["destinations"] == list(problem.destinations)
     assert plan["volume_gb"] == problem.volume_gb
-    _assert_stripes(plan, problem)
+    assert_stripes(plan, problem)
     _assert_vms(plan, problem)
     _assert_cost(plan, problem)
     seconds = plan["predicted_time_s"]
@@ -53,7 +53,8 @@ def time_needed(plan: dict[str, Any], network: Network) -> float:
     return slowest
 
 
-def _assert_stripes(plan: dict[str, Any], problem: Problem) -> None:
+def assert_stripes(plan: dict[str, Any], problem: Problem) -> None:
+    """Fails unless each stripe takes a tree from the source to all destinations."""
     fractions = [stripe["fraction"] for stripe in plan["stripes"]]
     assert math.isclose(sum(fractions), 1.0, rel_tol=RELATIVE)
     assert all(fraction > 0 for fraction in fractions)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from freshet.planner import Billing, PlanCache, Problem
-from freshet.planner.cache import fingerprint
+import numpy as np
+import pytest
+
+from freshet.planner import Billing, NoPlanError, PlanCache, Problem, Stream
+from freshet.planner.cache import fingerprint, stream_fingerprint
 from tests.unit.planner.networks import random_network
 
 
@@ -47,3 +50,40 @@ def test_only_so_many_are_kept() -> None:
     cache.make_plan(problem_of(3))
     assert len(cache) == 2
     assert cache.make_plan(problem_of(1)) is first
+
+
+def stream_of(seed: int) -> Stream:
+    network = random_network(seed, 4)
+    return Stream(network, network.regions[0], network.regions[1:3], 0.001, latency_s=0.05)
+
+
+def test_streams_and_confident_plans_are_kept() -> None:
+    cache, problem = PlanCache(), problem_of(1).with_deadline(1000.0)
+    assert cache.plan_stream(stream_of(1)) is cache.plan_stream(stream_of(1))
+    confident = cache.plan_with_confidence(problem, 0.1, 0.9)
+    assert cache.plan_with_confidence(problem_of(1).with_deadline(1000.0), 0.1, 0.9) is confident
+    assert cache.plan_with_confidence(problem, 0.2, 0.9) is not confident
+    assert cache.plan_with_confidence(problem, 0.1, 0.95) is not confident
+    assert len(cache) == 4
+    with pytest.raises(NoPlanError):
+        cache.plan_stream(replace(stream_of(1), freshness_s=1e-6))
+    assert len(cache) == 4
+
+
+def test_every_input_of_a_stream_counts() -> None:
+    stream = stream_of(1)
+    others = [
+        replace(stream, gb_per_s=0.002),
+        replace(stream, freshness_s=1.0),
+        replace(stream, chunk_mb=2.0),
+        replace(stream, latency_s=0.06),
+        replace(stream, load=0.7),
+        replace(stream, stripes=2),
+        replace(stream, destinations=stream.destinations[::-1]),
+        replace(stream, network=stream.network.with_vms(2)),
+    ]
+    keys = {stream_fingerprint(other) for other in [stream, *others]}
+    assert len(keys) == len(others) + 1
+    same = replace(stream, latency_s=np.full((4, 4), 0.05))
+    assert stream_fingerprint(same) == stream_fingerprint(stream)
+    assert stream_fingerprint(stream) != fingerprint(stream.problem)
