@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
 import numpy as np
 
+from freshet.planner.ascent_in_time import ascend_in_time
 from freshet.planner.delays import Delays
+from freshet.planner.exact_in_time import Labels
 from freshet.planner.optimal.pricing import light_trees
 from freshet.planner.problem import Floats, Problem
+from freshet.planner.shortest_paths import all_shortest_paths, path_edges
+from freshet.planner.steiner import all_sets, runs
 from freshet.planner.steiner_bound import leaf_order
-from freshet.planner.steiner_in_time import (
-    MAX_EXACT_TERMINALS,
-    links_in_time,
-    tree_in_time,
-)
-from freshet.planner.trees import Tree, arborescence_in
+from freshet.planner.steiner_in_time import ROUNDING, Priced, Timetable, Walk
+from freshet.planner.trees import Edge, Tree, arborescence_in
 
-_SLACK = 1e-9
+MAX_EXACT_TERMINALS = 8
+"""Up to so many, trees are found exactly; the time grows as 3^k."""
 
-_LEVELS = (30, 150)
-"""That delays are rounded to: few are fast, and often as good as many."""
+_CLOSE = 1e-7
+"""Relative; a tree so near to the bound counts as the lightest."""
 
-_MAX_WORK = 3e8
-"""Links times levels times sets of terminals that one search goes through, some seconds' worth.
+_PRICINGS = 12
+"""Prices of delay that one call tries at most, and in one of ``_PRICINGS_IF_MANY`` terminals."""
+
+_PRICINGS_IF_MANY = 4
+_PATIENCE = 2
+_MOST_TREES = 4
+_MAX_LABELS = 600_000
+"""That one object makes, and of these in one call at most ``_MAX_LABELS_AT_ONCE``: some seconds.
 
 A limit of work and not of time, so that the same input gives the same plan.
 """
 
-_MAX_WORK_AT_ONCE = 1.2e7
-"""The same for one set of prices: where many links are in time, few levels must do."""
+_MAX_LABELS_AT_ONCE = 60_000
 
 
 class FreshTrees:
     """The search for light trees in time: a pricing for one column generation.
 
-    Calls find less once they have done much work; a search begins with an object of its own.
+    Calls learn from earlier ones, and find less once they have done much work; a search begins with
+    an object of its own.
 
     Args:
         problem: whose destinations are to be reached.
@@ -44,7 +54,9 @@ class FreshTrees:
     def __init__(self, problem: Problem, delays: Delays, freshness_s: float | None) -> None:
         self._root, self._terminals = problem.root, problem.terminals
         self._delays, self._limit = delays, freshness_s
-        self._work_left = _MAX_WORK
+        self._labels_left = _MAX_LABELS
+        self._prices = np.zeros(len(self._terminals))
+        self._seen: set[Tree] = set()
         links = map(tuple, np.argwhere(np.isfinite(delays.hops)).tolist())
         self.freshest = arborescence_in(links, delays.hops, self._root, self._terminals)
         """The tree of least delays; None if a destination can't be reached."""
@@ -52,51 +64,139 @@ class FreshTrees:
     def allows(self, tree: Tree) -> bool:
         """Whether the tree is in time."""
         return self._limit is None or self._delays.slowest(tree, self._root) <= self._limit * (
-            1 + _SLACK
+            1 + ROUNDING
         )
 
     def __call__(self, weights: Floats) -> tuple[list[Tree], float]:
         """Light trees that are in time, lightest first, and a weight that none of them is below."""
-        trees, bound = light_trees(weights, self._root, self._terminals)
-        if self._limit is None or not trees or self.allows(trees[0]):
-            return [tree for tree in trees if self.allows(tree)], bound
-        more, bound = self._restricted(weights, self._limit, trees[0])
-        candidates = dict.fromkeys([*trees, *more, *([self.freshest] if self.freshest else [])])
-        allowed = {tree: _weight(weights, tree) for tree in candidates if self.allows(tree)}
-        finite = [tree for tree, weight in allowed.items() if np.isfinite(weight)]
-        return sorted(finite, key=lambda tree: (allowed[tree], tree)), bound
+        if self._limit is None:
+            return light_trees(weights, self._root, self._terminals)
+        if len(self._terminals) <= MAX_EXACT_TERMINALS:
+            known, bound = self._few(weights, self._limit)
+        else:
+            known, bound = self._many(weights, self._limit)
+        ordered = sorted(known, key=lambda tree: (known[tree], tree))[:_MOST_TREES]
+        self._seen.update(ordered)
+        return ordered, bound
 
-    def _restricted(self, weights: Floats, limit: float, late: Tree) -> tuple[list[Tree], float]:
-        """Trees for the time limit, of which some may be late, and a bound."""
-        hops, root = self._delays.hops, self._root
-        weights = links_in_time(weights, hops, limit, root, self._terminals)
-        trees, bound = light_trees(weights, root, self._terminals)
-        if not trees or self.allows(trees[0]):
-            return trees, bound
-        order = leaf_order(late, root, self._terminals)
-        done = 0
-        for levels in _LEVELS:
-            if not self._afford(weights, levels):
+    @cached_property
+    def _hops(self) -> Floats:
+        hops = self._delays.hops.copy()
+        np.fill_diagonal(hops, np.inf)
+        return hops
+
+    @cached_property
+    def _distances(self) -> tuple[Floats, np.ndarray]:
+        return all_shortest_paths(self._hops)
+
+    @cached_property
+    def _timetable(self) -> Timetable:
+        return self._timetable_of(self._terminals)
+
+    def _timetable_of(self, terminals: Sequence[int]) -> Timetable:
+        assert self._limit is not None
+        few = len(terminals) <= MAX_EXACT_TERMINALS
+        family = all_sets(len(terminals)) if few else runs(len(terminals))
+        return Timetable(self._hops, self._limit, self._root, terminals, family)
+
+    def _few(self, weights: Floats, limit: float) -> tuple[dict[Tree, float], float]:
+        known = self._trees_of([self.freshest or ()], weights)
+        best = self._improve(self._timetable, weights, known, _PRICINGS)
+        if best is None:
+            return {}, np.inf
+        bound, lightest = max(best.value, 0.0), min(known.values(), default=np.inf)
+        if bound >= lightest * (1 - _CLOSE):
+            return known, bound
+        if known and min(known, key=lambda tree: (known[tree], tree)) not in self._seen:
+            return known, bound  # it may help, and what is lightest need not be known yet
+        labels = Labels(best, weights, lightest, min(self._labels_left, _MAX_LABELS_AT_ONCE))
+        edges, complete = labels.search()
+        self._labels_left -= labels.made
+        if edges is not None:
+            known.update(self._trees_of([edges], weights))
+            lightest = min(known.values())
+        if complete:
+            bound = max(bound, lightest * (1 - _CLOSE)) if known else np.inf
+        return known, bound
+
+    def _many(self, weights: Floats, limit: float) -> tuple[dict[Tree, float], float]:
+        hops, early = self._hops, self._distances[0][self._root]
+        bound, free = ascend_in_time(weights, hops, early, limit, self._root, self._terminals)
+        if not np.isfinite(bound):
+            return {}, bound
+        paid = map(tuple, np.argwhere(free).tolist())
+        known = self._trees_of([set(paid), self.freshest or ()], weights)
+        for _ in range(2):
+            order = leaf_order(min(known, key=lambda t: (known[t], t)), self._root, self._terminals)
+            place = {terminal: i for i, terminal in enumerate(self._terminals)}
+            chosen = [place[terminal] for terminal in order]
+            prices, self._prices = self._prices, self._prices[chosen]
+            self._improve(self._timetable_of(order), weights, known, _PRICINGS_IF_MANY)
+            prices[chosen] = self._prices
+            self._prices = prices
+        return known, bound
+
+    def _improve(
+        self, timetable: Timetable, weights: Floats, known: dict[Tree, float], most: int
+    ) -> Priced | None:
+        """Raises the bound by subgradients, and notes the trees that come along.
+
+        Steps are Polyak's, shorter where they lead nowhere.
+
+        Returns:
+            The program at the best prices; None if there is no tree.
+        """
+        best, prices, step, waited = None, self._prices, 1.0, 0
+        for _ in range(most):
+            priced = Priced(timetable, weights, prices)
+            if not np.isfinite(priced.value):
+                return None
+            walk = priced.walk()
+            known.update(self._trees_of(self._repairs(walk, timetable), weights))
+            if best is None or priced.value > best.value:
+                best, best_walk, waited = priced, walk, 0
+            else:
+                waited += 1
+            lightest = min(known.values(), default=np.inf)
+            if best.value >= lightest * (1 - _CLOSE):
                 break
-            tree, weight = tree_in_time(weights, hops, limit, root, order, levels, rounded_up=False)
-            if len(order) <= MAX_EXACT_TERMINALS:
-                bound = max(bound, weight)
-            if not tree or self.allows(tree):
-                return [*trees, *([tree] if tree else [])], bound
-            done = levels
-        if done:
-            tree, _ = tree_in_time(weights, hops, limit, root, order, done, rounded_up=True)
-            trees = [*trees, *([tree] if tree else [])]
-        return trees, bound
+            if waited >= _PATIENCE:
+                step, waited, walk, prices = step / 2, 0, best_walk, best.prices
+            moved = _moved(prices, walk, timetable.latest, step, lightest - best.value)
+            if moved is None:
+                break
+            prices = moved
+        assert best is not None
+        self._prices = best.prices
+        return best
 
-    def _afford(self, weights: Floats, levels: int) -> bool:
-        sets = 2 ** min(len(self._terminals), MAX_EXACT_TERMINALS)
-        work = float(np.isfinite(weights).sum()) * levels * sets
-        if work > min(self._work_left, _MAX_WORK_AT_ONCE):
-            return False
-        self._work_left -= work
-        return True
+    def _repairs(self, walk: Walk, timetable: Timetable) -> list[set[Edge]]:
+        """Edges that hold a tree in time: the walk's, with fast paths to late terminals."""
+        late = np.flatnonzero(walk.arrivals > timetable.latest)
+        edges, following = set(walk.edges), self._distances[1]
+        for i in late.tolist():
+            edges.update(path_edges(following, self._root, timetable.terminals[i]))
+        return [edges]
+
+    def _trees_of(self, candidates: Iterable[Iterable[Edge]], weights: Floats) -> dict[Tree, float]:
+        """Trees in time inside sets of edges, with their weights, as far as they are finite."""
+        found: dict[Tree, float] = {}
+        for edges in candidates:
+            tree = arborescence_in(edges, self._delays.hops, self._root, self._terminals)
+            if tree is not None and self.allows(tree):
+                weight = float(sum(weights[u, v] for u, v in tree))
+                if np.isfinite(weight):
+                    found[tree] = weight
+        return found
 
 
-def _weight(weights: Floats, tree: Tree) -> float:
-    return float(sum(weights[u, v] for u, v in tree))
+def _moved(prices: Floats, walk: Walk, latest: float, step: float, missing: float) -> Floats | None:
+    """Higher prices for late terminals, lower ones for early ones; None if none can change."""
+    late = walk.arrivals - latest
+    late = np.where((prices > 0) | (late > 0), late, 0.0)
+    square = float(late @ late)
+    if square <= 0:
+        return None
+    missing = missing if np.isfinite(missing) else float(prices.sum() * latest) + 1.0
+    moved: Floats = np.maximum(0.0, prices + step * missing / square * late)
+    return moved

@@ -1,184 +1,249 @@
 """Directed Steiner trees of least weight whose paths from the root all take at most a given delay.
 
-The dynamic program of ``steiner`` with one more dimension: delays are cut into levels, and a tree
-from a node to a set of terminals may spend so many levels (Joksch, "The shortest route problem with
-constraints", 1966, does so for paths). With delays rounded down it leaves out no tree that is in
-time, so that its weight is a bound; rounded up, it finds trees that are in time.
+The dynamic program of ``steiner``, with a price on each terminal's delay (Lagrange; Handler and
+Zang, "A dual algorithm for the constrained shortest path problem", Networks 10, 1980, do so for one
+path): an edge that leads to a set of terminals weighs its weight plus its delay times the prices of
+the set. The lightest such tree, less the prices of the whole limit, is a weight that no tree in
+time is below. Edges that are too late for one of their set's terminals are left out beforehand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from freshet.planner.problem import Floats
 from freshet.planner.shortest_paths import all_shortest_paths
-from freshet.planner.steiner import Family, Level, all_sets, runs
-from freshet.planner.trees import Edge, Tree, arborescence_in
+from freshet.planner.steiner import Family, Level
+from freshet.planner.trees import Edge
 
-MAX_EXACT_TERMINALS = 7
-"""Beyond, terminals are reached in a given order only; the time grows as 3^k."""
+ROUNDING = 1e-9
+"""Relative; a path may exceed the limit by so much."""
 
-_ROUNDING = 1e-9
-_HOP_WEIGHT = 1e-9
+_HOP_WEIGHT = 1e-10
 """Of the heaviest edge; makes walks without weight and delay end."""
 
 Indexes = npt.NDArray[np.int64]
 
 
-def links_in_time(
-    weights: Floats, delays: Floats, limit: float, root: int, terminals: Sequence[int]
-) -> Floats:
-    """Weights with those links infinite that no path from the root to a terminal has in time."""
-    usable = np.where(np.isfinite(weights), delays, np.inf)
-    np.fill_diagonal(usable, np.inf)
-    distance, _ = all_shortest_paths(usable)
-    onward = distance[:, list(terminals)].min(axis=1)
-    fits = distance[root][:, None] + usable + onward[None, :] <= limit * (1 + _ROUNDING)
-    return np.where(fits, weights, np.inf)
-
-
-def tree_in_time(
-    weights: Floats,
-    delays: Floats,
-    limit: float,
-    root: int,
-    terminals: Sequence[int],
-    levels: int,
-    *,
-    rounded_up: bool,
-) -> tuple[Tree, float]:
-    """The lightest tree in time, up to the rounding of delays.
-
-    Args:
-        weights: of edges [n, n], not negative; infinite where there is none.
-        delays: of edges [n, n], more than 0.
-        limit: delay of a path, more than 0.
-        root: where the tree begins.
-        terminals: that it must reach, in an order that the tree keeps if there are more than
-            ``MAX_EXACT_TERMINALS``.
-        levels: that delays are rounded to.
-        rounded_up: whether the tree must be in time; else it may be a little late, and no tree in
-            time (that keeps the order) is lighter than the weight.
-
-    Returns:
-        The tree and its weight; none and infinite if no tree was found.
-    """
-    pruned = links_in_time(weights, delays, limit, root, terminals)
-    edges = _Edges.of(pruned, delays, limit, levels, rounded_up)
-    if edges is None:
-        return (), float("inf")
-    few = len(terminals) <= MAX_EXACT_TERMINALS
-    family = all_sets(len(terminals)) if few else runs(len(terminals))
-    tables = _Tables(edges, family, len(weights), terminals, levels)
-    weight = float(tables.reach[family.whole, levels, root])
-    if not np.isfinite(weight):
-        return (), weight
-    tree = arborescence_in(tables.edges_from(root), delays, root, terminals)
-    assert tree is not None, "a tree that was found must reach all terminals"
-    return tree, max(0.0, weight - edges.hop_weight * len(weights))
-
-
 @dataclass(frozen=True, eq=False)
-class _Edges:
-    """Edges [e], by their first node, with weights and delays in levels."""
+class Steps:
+    """Edges that may lead to one of some sets of terminals: [e] for each set and edge."""
+
+    sets: Indexes
+    """Numbers of the sets [s]."""
+
+    of_set: Indexes
+    """Position of the set in ``sets``; edges are sorted by it and by their first node."""
 
     first: Indexes
     last: Indexes
-    weight: Floats
-    levels: Indexes
-    hop_weight: float
+    nodes: int
 
-    @classmethod
-    def of(
-        cls, weights: Floats, delays: Floats, limit: float, most: int, rounded_up: bool
-    ) -> _Edges | None:
-        """The edges that take at most all levels; None if there are none."""
-        with np.errstate(invalid="ignore"):
-            exact = np.where(np.isfinite(weights), delays, np.inf) * (most / limit)
-        rounded = np.ceil(exact - _ROUNDING) if rounded_up else np.floor(exact + _ROUNDING)
-        first, last = np.nonzero(rounded <= most)
-        if not len(first):
-            return None
-        chosen = weights[first, last]
-        hop_weight = _HOP_WEIGHT * (float(chosen.max()) or 1.0)
-        levels = rounded[first, last].astype(np.int64)
-        return cls(first, last, chosen + hop_weight, levels, hop_weight)
+    @cached_property
+    def tails(self) -> Indexes:
+        """Sets with first nodes, as one number, in ascending order."""
+        tails: Indexes = np.unique(self.of_set * self.nodes + self.first)
+        return tails
+
+    @cached_property
+    def starts(self) -> Indexes:
+        """Where the edges of each of ``tails`` begin."""
+        starts: Indexes = np.searchsorted(self.of_set * self.nodes + self.first, self.tails)
+        return starts
+
+    @cached_property
+    def heads(self) -> Indexes:
+        """Sets with last nodes, as one number."""
+        heads: Indexes = self.of_set * self.nodes + self.last
+        return heads
+
+    @cached_property
+    def by_head(self) -> tuple[Indexes, Indexes, Indexes]:
+        """The edges sorted by ``heads``, these in ascending order, and where each one's begin."""
+        order = np.argsort(self.heads, kind="stable")
+        heads, starts = np.unique(self.heads[order], return_index=True)
+        return order, heads, starts
 
 
-class _Tables:
-    """Weights of the lightest trees [sets, levels + 1, n] from a node to a set, within levels."""
+class Timetable:
+    """What may be in time, whatever it weighs: it follows from delays alone.
+
+    Args:
+        delays: of edges [n, n], more than 0; infinite where there is none.
+        limit: delay of a path.
+        root: where trees begin.
+        terminals: that they reach.
+        family: sets of terminals that trees are made of.
+    """
 
     def __init__(
-        self, edges: _Edges, family: Family, n: int, terminals: Sequence[int], levels: int
+        self, delays: Floats, limit: float, root: int, terminals: Sequence[int], family: Family
     ) -> None:
-        self._edges, self._family, self._levels = edges, family, levels
-        self._starts, self._of_start = np.unique(edges.first, return_index=True)
-        self._free = edges.levels == 0
-        self._terminal_of = dict(zip(family.singles, terminals, strict=True))
-        self.reach = np.full((family.count, levels + 1, n), np.inf)
-        self._joint = np.full((family.count, levels + 1, n), np.inf)
-        for single, terminal in self._terminal_of.items():
-            self._joint[single, :, terminal] = 0.0
-        self._extend(np.array(family.singles))
+        self.delays, self.limit, self.root = delays, limit, root
+        self.terminals, self.family = tuple(terminals), family
+        distance, _ = all_shortest_paths(delays)
+        self.early = distance[root]
+        """Least delay from the root [n]."""
+        self.latest = limit * (1 + ROUNDING)
+        far = np.full((family.count, len(delays)), np.inf)
+        for single, terminal in zip(family.singles, terminals, strict=True):
+            far[single] = distance[:, terminal]
         for level in family.levels:
-            self._join(level)
-            self._extend(level.sets)
+            far[level.sets] = np.maximum(far[level.firsts[:, 0]], far[level.rests[:, 0]])
+        self.possible = self.early + far <= self.latest
+        """Whether a node can lead to a set in time [sets, n]."""
+        groups = [np.array(family.singles), *(level.sets for level in family.levels)]
+        self.steps = [self._steps(sets, far) for sets in groups]
+
+    def _steps(self, sets: Indexes, far: Floats) -> Steps:
+        until = self.early[:, None] + self.delays
+        fits = until[None] + far[sets][:, None, :] <= self.latest
+        of_set, first, last = np.nonzero(fits)
+        return Steps(sets, of_set, first, last, len(self.delays))
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The lightest tree under prices; it may come to a node twice."""
+
+    edges: frozenset[Edge]
+    arrivals: Floats
+    """Delay of each terminal's path [k]."""
+
+
+class Priced:
+    """The lightest trees from each node to each set, for given weights and prices of delay.
+
+    Args:
+        timetable: of what may be in time.
+        weights: of edges [n, n], not negative; infinite where there is none.
+        prices: of each terminal's delay [k], not negative.
+    """
+
+    def __init__(self, timetable: Timetable, weights: Floats, prices: Floats) -> None:
+        self.timetable, self.prices = timetable, prices
+        family, n = timetable.family, len(weights)
+        finite = weights[np.isfinite(weights)]
+        self._hop_weight = _HOP_WEIGHT * (float(finite.max(initial=0.0)) or 1.0)
+        self._weights = weights + self._hop_weight
+        self.of_set = self._prices_of_sets(family)
+        self.reach = np.full((family.count, n), np.inf)
+        """Weight and priced delay of the tree from a node to a set [sets, n]."""
+        self._joint = np.full((family.count, n), np.inf)
+        for single, terminal in zip(family.singles, timetable.terminals, strict=True):
+            self._joint[single, terminal] = 0.0
+        self.costs: list[Floats] = []
+        """Of the timetable's steps, a level at a time."""
+        for number, steps in enumerate(timetable.steps):
+            if number:
+                self._join(family.levels[number - 1])
+            self._extend(steps)
+
+    @property
+    def value(self) -> float:
+        """A weight that no tree in time is below; infinite if there is none."""
+        whole = self.reach[self.timetable.family.whole, self.timetable.root]
+        hops = self._hop_weight * len(self._weights)
+        return float(whole) - hops - self.constant
+
+    @property
+    def constant(self) -> float:
+        """What the prices pay for the whole limit."""
+        return float(self.prices.sum()) * self.timetable.latest
+
+    def _prices_of_sets(self, family: Family) -> Floats:
+        of_set = np.zeros(family.count)
+        of_set[family.singles] = self.prices
+        for level in family.levels:
+            of_set[level.sets] = of_set[level.firsts[:, 0]] + of_set[level.rests[:, 0]]
+        return of_set
 
     def _join(self, level: Level) -> None:
-        best = np.full((len(level.sets), *self.reach.shape[1:]), np.inf)
+        best = np.full((len(level.sets), self.reach.shape[1]), np.inf)
         for firsts, rests in zip(level.firsts.T, level.rests.T, strict=True):
             np.minimum(best, self.reach[firsts] + self.reach[rests], out=best)
+        best[~self.timetable.possible[level.sets]] = np.inf
         self._joint[level.sets] = best
 
-    def _extend(self, sets: Indexes) -> None:
-        """Paths lead to where trees split, a level at a time."""
-        edges, reach = self._edges, self._joint[sets]
-        for spent in range(self._levels + 1):
-            left = spent - edges.levels
-            steps = reach[:, np.maximum(left, 0), edges.last] + edges.weight
-            steps[:, (left < 0) | self._free] = np.inf
-            self._keep_lighter(reach, spent, steps)
-            while self._free.any():
-                steps = np.where(self._free, reach[:, spent, edges.last] + edges.weight, np.inf)
-                if not self._keep_lighter(reach, spent, steps):
+    def _extend(self, steps: Steps) -> None:
+        """Paths lead to where trees split."""
+        cost = self._weights[steps.first, steps.last]
+        cost += (
+            self.of_set[steps.sets][steps.of_set] * self.timetable.delays[steps.first, steps.last]
+        )
+        self.costs.append(cost)
+        reach = self._joint[steps.sets].ravel()
+        while len(cost):
+            best = np.minimum.reduceat(cost + reach[steps.heads], steps.starts)
+            known = reach[steps.tails]
+            if not (best < known).any():
+                break
+            reach[steps.tails] = np.minimum(best, known)
+        self.reach[steps.sets] = reach.reshape(len(steps.sets), -1)
+
+    def outside(self) -> Floats:
+        """What a tree from a node to a set lacks at least to be a whole one [sets, n]."""
+        timetable, family = self.timetable, self.timetable.family
+        rest = np.full_like(self.reach, np.inf)
+        rest[family.whole, timetable.root] = 0.0
+        for number in reversed(range(len(timetable.steps))):
+            steps, cost = timetable.steps[number], self.costs[number]
+            order, heads, starts = steps.by_head
+            tails, here = (
+                (steps.of_set * steps.nodes + steps.first)[order],
+                rest[steps.sets].ravel(),
+            )
+            while len(cost):
+                best = np.minimum.reduceat(cost[order] + here[tails], starts)
+                known = here[heads]
+                if not (best < known).any():
                     break
-        self.reach[sets] = reach
+                here[heads] = np.minimum(best, known)
+            rest[steps.sets] = here.reshape(len(steps.sets), -1)
+            if number:
+                self._split(family.levels[number - 1], rest)
+        return rest
 
-    def _keep_lighter(self, reach: Floats, spent: int, steps: Floats) -> bool:
-        best = np.minimum.reduceat(steps, self._of_start, axis=1)
-        known = reach[:, spent, self._starts]
-        reach[:, spent, self._starts] = np.minimum(known, best)
-        return bool((best < known).any())
+    def _split(self, level: Level, rest: Floats) -> None:
+        for firsts, others in zip(level.firsts.T, level.rests.T, strict=True):
+            for part, other in ((firsts, others), (others, firsts)):
+                np.minimum.at(rest, part, rest[level.sets] + self.reach[other])
 
-    def edges_from(self, root: int) -> set[Edge]:
-        """The edges of the lightest tree to all terminals: its choices are made again."""
-        rows = {
-            int(s): (level, i) for level in self._family.levels for i, s in enumerate(level.sets)
-        }
-        found: set[Edge] = set()
-        pending = [(self._family.whole, root, self._levels)]
+    def walk(self) -> Walk:
+        """The lightest tree: its choices are made again. There must be one."""
+        timetable, family = self.timetable, self.timetable.family
+        position = {single: i for i, single in enumerate(family.singles)}
+        rows = {int(s): (0, i) for i, s in enumerate(family.singles)}
+        for number, level in enumerate(family.levels, start=1):
+            rows.update({int(s): (number, i) for i, s in enumerate(level.sets)})
+        edges, arrivals = set[Edge](), np.zeros(len(position))
+        pending = [(family.whole, timetable.root, 0.0)]
         while pending:
-            number, node, left = pending.pop()
-            if self._joint[number, left, node] > self.reach[number, left, node]:
-                following, left = self._step(number, node, left)
-                found.add((node, following))
-                pending.append((number, following, left))
-            elif number not in self._terminal_of:
-                level, i = rows[number]
-                firsts, rests = level.firsts[i], level.rests[i]
-                reach = self.reach[:, left, node]
-                best = int((reach[firsts] + reach[rests]).argmin())
-                pending += [(int(firsts[best]), node, left), (int(rests[best]), node, left)]
-        return found
+            number, node, since = pending.pop()
+            level_number, row = rows[number]
+            if self._joint[number, node] > self.reach[number, node]:
+                following = self._following(number, level_number, row, node)
+                edges.add((node, following))
+                since += float(timetable.delays[node, following])
+                pending.append((number, following, since))
+            elif number in position:
+                arrivals[position[number]] = since
+            else:
+                level = family.levels[level_number - 1]
+                firsts, rests = level.firsts[row], level.rests[row]
+                best = int((self.reach[firsts, node] + self.reach[rests, node]).argmin())
+                pending += [(int(firsts[best]), node, since), (int(rests[best]), node, since)]
+        return Walk(frozenset(edges), arrivals)
 
-    def _step(self, number: int, node: int, left: int) -> tuple[int, int]:
-        edges = self._edges
-        leaving = np.flatnonzero((edges.first == node) & (edges.levels <= left))
-        rest = left - edges.levels[leaving]
-        weights = edges.weight[leaving] + self.reach[number, rest, edges.last[leaving]]
-        best = int(weights.argmin())
-        return int(edges.last[leaving[best]]), int(rest[best])
+    def _following(self, number: int, level: int, row: int, node: int) -> int:
+        steps, cost = self.timetable.steps[level], self.costs[level]
+        at = int(np.searchsorted(steps.tails, row * steps.nodes + node))
+        end = steps.starts[at + 1] if at + 1 < len(steps.starts) else len(cost)
+        those = slice(int(steps.starts[at]), int(end))
+        reached = cost[those] + self.reach[number, steps.last[those]]
+        return int(steps.last[those][int(reached.argmin())])

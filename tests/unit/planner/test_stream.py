@@ -15,9 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freshet.errors import ConfigError
-from freshet.planner import NoPlanError, Stream, StreamPlan, plan_stream, replan_stream
+from freshet.planner import (
+    Network,
+    NoPlanError,
+    RegionLimits,
+    Stream,
+    StreamPlan,
+    plan_stream,
+    replan_stream,
+)
+from freshet.planner.ascent_in_time import ascend_in_time
 from freshet.planner.problem import Floats
-from freshet.planner.steiner_in_time import tree_in_time
+from freshet.planner.shortest_paths import all_shortest_paths
 from tests.unit.planner.networks import INTER_CLOUD, clouds, random_network
 from tests.unit.planner.stream_checker import assert_valid, random_stream
 
@@ -53,25 +62,36 @@ def test_random_streams(
     assert plan.cost.total_usd_per_h >= unbound.cost.lower_bound_usd_per_h * (1 - 1e-9)
 
 
-@given(st.integers(0, 10_000), st.integers(1, 3), st.floats(0.3, 2.0))
-@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 4), st.floats(0.3, 2.0))
+@settings(max_examples=40, deadline=None)
 def test_trees_in_time(seed: int, terminals: int, limit: float) -> None:
-    """Rounded down, no tree in time is lighter; rounded up, the tree is in time."""
-    rng, n = np.random.default_rng(seed), terminals + 3
+    """Asked again, the search gives the lightest of all trees in time, and proves it."""
+    rng, n = np.random.default_rng(seed), min(terminals + 3, 6)
     weights = rng.integers(0, 9, (n, n)).astype(float)
-    delays = rng.uniform(0.1, 1.0, (n, n))
+    latency = rng.uniform(0.1, 1.0, (n, n))
     np.fill_diagonal(weights, np.inf)
-    best = lightest_by_trial(weights, delays, limit, terminals)
-    wanted = list(range(1, terminals + 1))
-    _, bound = tree_in_time(weights, delays, limit, 0, wanted, 20, rounded_up=False)
-    tree, weight = tree_in_time(weights, delays, limit, 0, wanted, 20, rounded_up=True)
-    assert bound <= best
-    if tree:
-        parent = {v: u for u, v in tree}
-        assert all(delay_to(v, parent, delays) <= limit * (1 + 1e-6) for v in wanted)
-        assert sum(weights[edge] for edge in tree) >= best
+    regions = tuple(f"cloud:r{i}" for i in range(n))
+    limits = (RegionLimits(np.inf, np.inf, 0.0, 1),) * n
+    network = Network(regions, np.zeros((n, n)), np.full((n, n), 1e15), limits)
+    stream = Stream(network, regions[0], regions[1 : terminals + 1], 1.0, limit, latency_s=latency)
+    hops = stream.delays.hops
+    best = lightest_by_trial(weights, hops, limit, terminals)
+    search = stream.fresh_trees()
+    first, second = (search(weights) for _ in range(2))
+    ends = stream.problem.terminals
+    early, _ = all_shortest_paths(hops)
+    ascended, _ = ascend_in_time(weights, hops, early[0], limit, 0, ends)
+    assert first[1] <= best * (1 + 1e-9)
+    assert ascended <= best * (1 + 1e-9)
+    assert second[1] == pytest.approx(best, rel=1e-6)
+    for trees, _ in (first, second):
+        for tree in trees:
+            parent = {v: u for u, v in tree}
+            assert all(delay_to(v, parent, hops) <= limit * (1 + 1e-6) for v in ends)
+    if np.isfinite(best):
+        assert sum(weights[edge] for edge in second[0][0]) == pytest.approx(best, rel=1e-6)
     else:
-        assert weight == np.inf
+        assert (first, second) == (([], np.inf), ([], np.inf))
 
 
 def lightest_by_trial(weights: Floats, delays: Floats, limit: float, terminals: int) -> float:
