@@ -6,6 +6,7 @@ import base64
 import shutil
 import subprocess
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,6 +62,20 @@ class KafkaOptions:
     """Further broker settings, by Kafka's names."""
 
 
+@dataclass(frozen=True)
+class Listener:
+    """A further port of the broker for clients that reach it through something else."""
+
+    name: str
+    """Kafka's name for it: capitals, digits and '_'."""
+
+    port: int
+    """Where the broker listens, on loopback."""
+
+    advertised_port: int
+    """Port that it tells such clients to connect to, on loopback: that of what is in between."""
+
+
 class KafkaBroker:
     """The stack's Kafka."""
 
@@ -72,6 +87,7 @@ class KafkaBroker:
         logs: Path,
         options: KafkaOptions,
         stack_id: str,
+        listeners: Sequence[Listener] = (),
     ) -> None:
         """Describes the broker; :meth:`start` starts it.
 
@@ -82,8 +98,10 @@ class KafkaBroker:
             logs: folder for its logs.
             options: how it runs.
             stack_id: of the stack that it belongs to.
+            listeners: further ones.
         """
         self.port = port
+        self.listeners = tuple(listeners)
         self.controller_port = controller_port
         self.options = options
         self.process: ServerProcess | None = None
@@ -190,13 +208,7 @@ class KafkaBroker:
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@{LOOPBACK}:{self.controller_port}",
-            "listeners": (
-                f"PLAINTEXT://{LOOPBACK}:{self.port},CONTROLLER://{LOOPBACK}:{self.controller_port}"
-            ),
-            "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{self.port}",
-            "inter.broker.listener.name": "PLAINTEXT",
-            "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            **self._listener_settings(),
             "log.dirs": str(self._data),
             # A mistyped topic name is an error, not a new topic.
             "auto.create.topics.enable": "false",
@@ -216,6 +228,19 @@ class KafkaBroker:
             "background.threads": "2",
             **internal_topics,
             **self.options.settings,
+        }
+
+    def _listener_settings(self) -> dict[str, str]:
+        clients = [Listener("PLAINTEXT", self.port, self.port), *self.listeners]
+        ports = {each.name: each.port for each in clients} | {"CONTROLLER": self.controller_port}
+        return {
+            "listeners": ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in ports.items()),
+            "advertised.listeners": ",".join(
+                f"{each.name}://{LOOPBACK}:{each.advertised_port}" for each in clients
+            ),
+            "inter.broker.listener.name": "PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ports),
         }
 
     def _format(self) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import dataclasses
 import fcntl
 import json
 import shutil
 import sys
-import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -36,6 +34,7 @@ from freshet.stack.processes import (
     stop_processes,
 )
 from freshet.stack.redis import RedisOptions, RedisServer
+from freshet.stack.together import run_together
 
 _STATE_FILE = "stack.json"
 _LOCK_FILE = "lock"
@@ -304,7 +303,7 @@ class Stack:
         if self._flink is not None:
             servers.append(self._flink)
         try:
-            _run_together([server.start for server in servers])
+            run_together([server.start for server in servers])
         except BaseException as error:
             self._abandon(error)
             raise
@@ -433,28 +432,3 @@ def _locked(home: Path) -> Iterator[None]:
                     ) from error
                 time.sleep(POLL_INTERVAL_S)
         yield
-
-
-def _run_together(actions: list[Callable[[], None]]) -> None:
-    """Runs all at once and waits; the first failure is raised, the others' ends are awaited.
-
-    The threads are daemons: an interrupt is handled at once, and what they wait for is then
-    killed, which ends them.
-    """
-    outcomes: list[concurrent.futures.Future[None]] = []
-    for action in actions:
-        outcome: concurrent.futures.Future[None] = concurrent.futures.Future()
-        outcomes.append(outcome)
-        threading.Thread(target=_run_into, args=(action, outcome), daemon=True).start()
-    done, _ = concurrent.futures.wait(outcomes, return_when=concurrent.futures.FIRST_EXCEPTION)
-    for outcome in done:
-        outcome.result()
-
-
-def _run_into(action: Callable[[], None], outcome: concurrent.futures.Future[None]) -> None:
-    try:
-        action()
-    except BaseException as error:
-        outcome.set_exception(error)
-    else:
-        outcome.set_result(None)

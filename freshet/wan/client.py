@@ -52,6 +52,11 @@ class LinkState:
         """Bytes that stalls have held in both directions together."""
         return self.forward.bytes_held + self.backward.bytes_held
 
+    @property
+    def bytes_dropped(self) -> int:
+        """Bytes that were on their way in dropped connections, in both directions together."""
+        return self.forward.bytes_dropped + self.backward.bytes_dropped
+
 
 class Wan:
     """Links between regions, all of them in one process.
