@@ -71,7 +71,7 @@ class Client:
 
     Args:
         config: of the deployment.
-        region: whose online store to read; None for the home region.
+        region: whose online store to read; None for the configuration's.
         tables: definitions to use instead of the store's.
         clock: now, in epoch milliseconds; another one than the wall clock for replays of the past.
     """
@@ -85,7 +85,7 @@ class Client:
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._config = config
-        self._region = region or config.home_region
+        self._region = region or config.region
         self._redis = connect(config, self._region)
         self._clock = clock or _wall_clock_ms
         self._facts: dict[str, _TableFacts] = {

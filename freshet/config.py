@@ -10,6 +10,17 @@ One flat YAML file; every field may be overridden by an environment variable ``F
     home_region: aws:eu-west-1
     flink_rest: http://flink:8081
 
+Where tables are sent to other regions, each region has a file of its own, since a broker's address
+may depend on where it is seen from::
+
+    region: gcp:us-east1-b
+    home_region: aws:eu-west-1
+    kafka_bootstrap: broker.gcp-us:9092
+    redis: {gcp:us-east1-b: redis://cache.gcp-us:6379/0}
+    regions:
+      aws:eu-west-1: {kafka_bootstrap: broker.eu:9092}
+      aws:us-east-1: {kafka_bootstrap: broker.us:9092, role: waypoint}
+
 Nothing else differs between a laptop and a cluster: the same jobs and the same client read this.
 """
 
@@ -29,6 +40,24 @@ import yaml
 
 from freshet.durations import parse_duration_ms
 from freshet.errors import ConfigError
+from freshet.kafka_clients import (
+    admin_properties,
+    client_properties,
+    connection_problems,
+    java_properties,
+)
+from freshet.regions import (
+    DEFAULT_INBOX_PARTITIONS,
+    DESTINATION,
+    REGION_NAME,
+    WAYPOINT,
+    Region,
+    dead_letters_topic,
+    inbox_topic,
+    region_problems,
+    regions_of,
+    text_mapping,
+)
 
 if TYPE_CHECKING:
     from freshet.table import FeatureTable
@@ -40,28 +69,11 @@ DEFAULT_HOME_REGION = "local:home"
 """Region of the embedded stack's feature jobs."""
 
 _ENVIRONMENT_PREFIX = "FRESHET_"
-_REGION = re.compile(r"[A-Za-z0-9][\w.-]*:[A-Za-z0-9][\w.-]*")
 _TOPIC_PREFIX = re.compile(r"[A-Za-z0-9._-]*")
-_HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,/]+):(\d{1,5})")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
-_KAFKA_PYTHON_NAMES = {
-    "client.id": "client_id",
-    "security.protocol": "security_protocol",
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
-}
-
-_JAVA_LOGIN_MODULES = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
+_PLACES = ("redis", "home_region", "region", "regions")
+"""Fields that are checked against each other, once all of them could be read."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +87,26 @@ class Config:
     kafka_bootstrap: str
     """Kafka's bootstrap servers, ``host:port[,host:port]``."""
 
-    redis: Mapping[str, str] = field(repr=False)
-    """Region (``provider:region``) to the URL of its Redis (``redis://``, ``rediss://``)."""
+    redis: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Region (``provider:region``) to the URL of its Redis (``redis://``, ``rediss://``). The
+    region that this configuration is for must be in it, unless it is a waypoint."""
 
     home_region: str = DEFAULT_HOME_REGION
-    """Region whose Redis the feature jobs write; one of ``redis``."""
+    """Region whose Redis the feature jobs write, and where tables are sent from."""
+
+    region: str = ""
+    """Region that this configuration is for; empty for the home region."""
+
+    regions: Mapping[str, Region] = field(default_factory=dict)
+    """The regions that this one sends to, and home, where it reports to; the region itself may be
+    among them for its role and its inbox."""
+
+    profiles: str | None = None
+    """Path or URL of the planner's folder of prices and bandwidths; None: the shipped ones."""
 
     kafka_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Further client properties, by librdkafka's names; the Java side's are derived from them."""
+    """Further client properties, by librdkafka's names; the Java side's are derived from them.
+    They hold for other regions' brokers, too, unless those have their own."""
 
     topic_prefix: str = ""
     """Goes before the name of every topic."""
@@ -106,18 +130,15 @@ class Config:
     """Interpreter on the TaskManagers; None for the one that runs the CLI (embedded stack)."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "region", self.region or self.home_region)
         problems = _problems(self)
         if problems:
             raise ConfigError(problems)
-        object.__setattr__(self, "redis", MappingProxyType(dict(self.redis)))
-        object.__setattr__(self, "kafka_properties", MappingProxyType(dict(self.kafka_properties)))
+        for name in ("redis", "regions", "kafka_properties"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.to_dict()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self).from_dict, (self.to_dict(),))
 
     @classmethod
     def load(
@@ -128,7 +149,8 @@ class Config:
         The file is ``path``, else the one that ``FRESHET_CONFIG`` names, else the one of the
         embedded stack that runs in ``$FRESHET_HOME`` or ``./.freshet``. ``FRESHET_<FIELD>`` in
         the environment overrides a field of the file (``FRESHET_REDIS`` is
-        ``region=url[,region=url]``, or one URL for the home region), and is enough without one.
+        ``region=url[,region=url]``, or one URL for the configuration's region; ``FRESHET_REGIONS``
+        is YAML or JSON), and is enough without one.
 
         Args:
             path: a YAML file.
@@ -169,6 +191,8 @@ class Config:
                 continue
             try:
                 checked[name] = _PARSERS[name](value)
+            except ConfigError as error:
+                problems += [f"{name}.{problem}" for problem in error.problems]
             except (TypeError, ValueError) as error:
                 problems.append(f"{name}: {error}")
         required = [n for n, f in known.items() if _is_required(f)]
@@ -179,19 +203,20 @@ class Config:
             except ConfigError as error:
                 raise ConfigError(error.problems, subject) from None
         # A field that could not be read still leaves the others to be checked.
-        stand_ins = {"kafka_bootstrap": "localhost:1", "redis": {DEFAULT_HOME_REGION: "redis://x"}}
-        if "redis" not in checked:
-            checked.pop("home_region", None)
         candidate = object.__new__(cls)
+        stand_ins = {"kafka_bootstrap": "localhost:1"}
         for name, definition in known.items():
             default = stand_ins.get(name, _default(definition))
             object.__setattr__(candidate, name, checked.get(name, default))
-        raise ConfigError(problems + _problems(candidate), subject)
+        object.__setattr__(candidate, "region", candidate.region or candidate.home_region)
+        places = all(name in checked for name in _PLACES if name in values)
+        raise ConfigError(problems + _problems(candidate, places=places), subject)
 
     def to_dict(self) -> dict[str, Any]:
         """Every field as plain YAML and JSON types."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {n: dict(v) if isinstance(v, Mapping) else v for n, v in values.items()}
+        plain = {n: dict(v) if isinstance(v, Mapping) else v for n, v in values.items()}
+        return plain | {"regions": {n: region.to_dict() for n, region in self.regions.items()}}
 
     def write(self, path: Path) -> None:
         """Writes the configuration as YAML, readable by its owner only: it may hold passwords."""
@@ -203,8 +228,30 @@ class Config:
 
     @property
     def home_redis(self) -> str:
-        """URL of the home region's Redis."""
+        """URL of the home region's Redis.
+
+        Raises:
+            ConfigError: the configuration is another region's and does not have it.
+        """
+        if self.home_region not in self.redis:
+            raise ConfigError(
+                [
+                    f"redis has no URL for the home region, {self.home_region}; use the home"
+                    " region's configuration, or add it"
+                ]
+            )
         return self.redis[self.home_region]
+
+    @property
+    def role(self) -> str:
+        """Whether this configuration's region is a destination or a waypoint."""
+        return self.regions[self.region].role if self.region in self.regions else DESTINATION
+
+    @property
+    def inbox_partitions(self) -> int:
+        """Partitions of the inbox of this configuration's region."""
+        own = self.regions.get(self.region)
+        return DEFAULT_INBOX_PARTITIONS if own is None else own.inbox_partitions
 
     def deployment_dict(self, table: FeatureTable, uid_prefix: str = "") -> dict[str, Any]:
         """What the Java operators of a table's feature job need to know of the deployment.
@@ -215,56 +262,82 @@ class Config:
         """
         return {
             "kafka": self.kafka_java_properties(),
-            "redis": {
-                "url": self.home_redis,
-                "cluster": self.redis_cluster,
-                "prefix": self.store_prefix,
-                "tombstone_retention_ms": self.tombstone_retention_ms,
-            },
+            "redis": self._redis_dict(self.home_redis),
             "region": self.home_region,
             "start_offsets": self.start_offsets,
             "group": f"{self.topic_prefix}freshet-{table.name}",
             "uid_prefix": uid_prefix,
         }
 
+    def dissemination_dict(self, job: str, uid_prefix: str = "") -> dict[str, Any]:
+        """What the Java operators that take changes to regions need to know of the deployment.
+
+        It holds passwords.
+
+        Args:
+            job: names the consumer group, together with the region.
+            uid_prefix: goes before the uid of every operator.
+        """
+        others = {name: region for name, region in self.regions.items() if name != self.region}
+        return {
+            "region": self.region,
+            "home_region": self.home_region,
+            "role": self.role,
+            "inbox_topic": inbox_topic(self.region, self.topic_prefix),
+            "dead_letters_topic": dead_letters_topic(self.region, self.topic_prefix),
+            "progress_topic": f"{self.topic_prefix}progress",
+            "kafka": self.kafka_java_properties(),
+            "home_kafka": self.kafka_java_properties(self.home_region),
+            "regions": {
+                name: {
+                    "kafka": self.kafka_java_properties(name),
+                    "role": region.role,
+                    "inbox_topic": inbox_topic(name, self.topic_prefix),
+                }
+                for name, region in others.items()
+            },
+            "redis": (
+                self._redis_dict(self.redis[self.region]) if self.region in self.redis else None
+            ),
+            "start_offsets": self.start_offsets,
+            "group": f"{self.topic_prefix}freshet-{job}-{self.region}",
+            "uid_prefix": uid_prefix,
+        }
+
+    def _redis_dict(self, url: str) -> dict[str, Any]:
+        return {
+            "url": url,
+            "cluster": self.redis_cluster,
+            "prefix": self.store_prefix,
+            "tombstone_retention_ms": self.tombstone_retention_ms,
+        }
+
     def kafka_client_properties(self) -> dict[str, str]:
         """Properties of a librdkafka client (confluent-kafka)."""
-        return {"bootstrap.servers": self.kafka_bootstrap, **self.kafka_properties}
+        return client_properties(self.kafka_bootstrap, self.kafka_properties)
 
     def kafka_admin_properties(self) -> dict[str, Any]:
         """The same for kafka-python, which administers the topics.
 
         Properties that it has no name for tune the other clients and are left out.
         """
-        properties = self.kafka_client_properties()
-        if "sasl.mechanisms" in properties:
-            properties["sasl.mechanism"] = properties["sasl.mechanisms"]
-        renamed = {
-            ours: properties[theirs]
-            for theirs, ours in _KAFKA_PYTHON_NAMES.items()
-            if theirs in properties
-        }
-        return renamed | {"bootstrap_servers": self.kafka_bootstrap.split(",")}
+        return admin_properties(self.kafka_bootstrap, self.kafka_properties)
 
-    def kafka_java_properties(self) -> dict[str, str]:
-        """The same for a Java client, which names a login and a certificate differently."""
-        properties = self.kafka_client_properties()
-        username = properties.pop("sasl.username", None)
-        password = properties.pop("sasl.password", None)
-        mechanism = properties.pop("sasl.mechanisms", None) or properties.get("sasl.mechanism")
-        if mechanism:
-            properties["sasl.mechanism"] = mechanism
-        if username is not None and password is not None and mechanism in _JAVA_LOGIN_MODULES:
-            properties.setdefault(
-                "sasl.jaas.config",
-                f"{_JAVA_LOGIN_MODULES[mechanism]} required username={_jaas_quote(username)}"
-                f" password={_jaas_quote(password)};",
-            )
-        authority = properties.pop("ssl.ca.location", None)
-        if authority is not None:
-            properties.setdefault("ssl.truststore.type", "PEM")
-            properties.setdefault("ssl.truststore.location", authority)
-        return properties
+    def kafka_java_properties(self, region: str | None = None) -> dict[str, str]:
+        """The same for a Java client, which names a login and a certificate differently.
+
+        Args:
+            region: whose broker; None for the one of this configuration's region.
+        """
+        if region is None or region == self.region:
+            return java_properties(self.kafka_bootstrap, self.kafka_properties)
+        other = self.regions[region]
+        assert other.kafka_bootstrap is not None, "only the region's own entry may leave it out"
+        inherited = self.kafka_properties
+        return java_properties(
+            other.kafka_bootstrap,
+            inherited if other.kafka_properties is None else other.kafka_properties,
+        )
 
 
 def stack_home(environment: Mapping[str, str] | None = None) -> Path:
@@ -318,13 +391,14 @@ def _overrides(
             problems.append(f"{variable}: {error}")
     redis = overrides.get("redis")
     if isinstance(redis, str):
-        home = overrides.get("home_region", values.get("home_region", DEFAULT_HOME_REGION))
-        overrides["redis"] = {home: redis}
+        both = {**values, **overrides}
+        own = both.get("region") or both.get("home_region", DEFAULT_HOME_REGION)
+        overrides["redis"] = {own: redis}
     return overrides
 
 
 def _environment_redis(text: str) -> str | dict[str, str]:
-    """One URL (of the home region), or ``region=url`` pairs with commas between."""
+    """One URL (of the configuration's region), or ``region=url`` pairs with commas between."""
     if text.startswith(tuple(f"{scheme}:" for scheme in _REDIS_SCHEMES)):
         return text
     return _environment_pairs(text)
@@ -338,6 +412,13 @@ def _environment_pairs(text: str) -> dict[str, str]:
             raise ValueError(f"{part!r} is no name=value; separate pairs by commas")
         pairs[name.strip()] = value.strip()
     return pairs
+
+
+def _environment_yaml(text: str) -> object:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"is no YAML: {' '.join(str(error).split())}") from error
 
 
 def _environment_bool(text: str) -> bool:
@@ -357,6 +438,7 @@ def _environment_bool(text: str) -> bool:
 
 _ENVIRONMENT_READERS: dict[str, Callable[[str], Any]] = {
     "redis": _environment_redis,
+    "regions": _environment_yaml,
     "kafka_properties": _environment_pairs,
     "redis_cluster": _environment_bool,
 }
@@ -378,12 +460,6 @@ def _boolean(value: object) -> bool:
     return value
 
 
-def _text_mapping(value: object) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise TypeError(f"{value!r} is no mapping")
-    return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
-
-
 def _milliseconds(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
@@ -394,9 +470,12 @@ def _milliseconds(value: object) -> int:
 
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "kafka_bootstrap": _text,
-    "redis": _text_mapping,
+    "redis": text_mapping,
     "home_region": _text,
-    "kafka_properties": _text_mapping,
+    "region": _text,
+    "regions": regions_of,
+    "profiles": _optional_text,
+    "kafka_properties": text_mapping,
     "topic_prefix": _text,
     "redis_cluster": _boolean,
     "store_prefix": _text,
@@ -420,22 +499,20 @@ def _default(definition: dataclasses.Field[Any]) -> Any:
     return definition.default
 
 
-def _problems(config: Config) -> list[str]:
+def _problems(config: Config, *, places: bool = True) -> list[str]:
     return [
         *_kafka_problems(config),
         *_redis_problems(config),
+        *region_problems(
+            config.regions, config.region, config.kafka_bootstrap, config.topic_prefix
+        ),
+        *(_place_problems(config) if places else ()),
         *_job_problems(config),
     ]
 
 
 def _kafka_problems(config: Config) -> list[str]:
-    problems = []
-    for address in config.kafka_bootstrap.split(","):
-        match = _HOST_PORT.fullmatch(address.strip())
-        if match is None or not 0 < int(match[2]) < 65_536:
-            problems.append(f"kafka_bootstrap: {address.strip()!r} is not host:port")
-    if "bootstrap.servers" in config.kafka_properties:
-        problems.append("kafka_properties: bootstrap.servers belongs in kafka_bootstrap")
+    problems = connection_problems("", config.kafka_bootstrap, config.kafka_properties)
     if not _TOPIC_PREFIX.fullmatch(config.topic_prefix):
         problems.append(
             f"topic_prefix: {config.topic_prefix!r} has characters that no topic name may have;"
@@ -447,20 +524,43 @@ def _kafka_problems(config: Config) -> list[str]:
 def _redis_problems(config: Config) -> list[str]:
     problems = []
     for region, url in config.redis.items():
-        if not _REGION.fullmatch(region):
+        if not REGION_NAME.fullmatch(region):
             problems.append(f"redis: region {region!r} is not provider:region")
         parts = urlsplit(url)
         if parts.scheme not in _REDIS_SCHEMES or not (parts.netloc or parts.path):
             problems.append(f"redis: {_without_password(url)!r} of {region} is no redis:// URL")
-    if config.home_region not in config.redis:
-        problems.append(
-            f"home_region: {config.home_region!r} has no URL in redis, which has"
-            f" {', '.join(config.redis) or 'none'}"
-        )
     if config.tombstone_retention_ms <= 0:
         problems.append(
             f"tombstone_retention_ms: {config.tombstone_retention_ms} is not above 0; a delete"
             " that is forgotten at once can be undone by an older write"
+        )
+    return problems
+
+
+def _place_problems(config: Config) -> list[str]:
+    """What the fields that tell what is where have wrong between them."""
+    if not config.redis and config.role != WAYPOINT:
+        return ["redis is missing"]
+    problems = []
+    is_home = config.region == config.home_region
+    field_name = "home_region" if is_home else "region"
+    if not is_home and not REGION_NAME.fullmatch(config.region):
+        problems.append(f"region: {config.region!r} is not provider:region")
+    if config.region not in config.redis and config.role != WAYPOINT:
+        problems.append(
+            f"{field_name}: {config.region!r} has no URL in redis, which has"
+            f" {', '.join(config.redis) or 'none'}"
+        )
+    if not is_home and config.home_region not in config.regions:
+        problems.append(
+            f"home_region: {config.home_region!r} is not in regions; add it with the address of"
+            " its broker, which this region reports to"
+        )
+    home = config.regions.get(config.home_region)
+    if home is not None and home.role == WAYPOINT:
+        problems.append(
+            f"regions.{config.home_region}.role: the home region keeps the tables and is no"
+            " waypoint; leave the role out"
         )
     return problems
 
@@ -480,8 +580,3 @@ def _job_problems(config: Config) -> list[str]:
 
 def _without_password(url: str) -> str:
     return re.sub(r":[^:@/]*@", ":***@", url)
-
-
-def _jaas_quote(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

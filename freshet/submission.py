@@ -144,7 +144,7 @@ def submit_tables(
     for table in tables:
         definition = table.to_dict(topic_prefix=config.topic_prefix)
         created += create_missing_topics(config, topics_of_table(definition, partitions))
-    redis = connect(config)
+    redis = connect(config, config.home_region)
     try:
         for table in tables:
             register_table(

@@ -1,4 +1,4 @@
-"""The Kafka topics of a table: their names come from its definition, their settings from here."""
+"""The Kafka topics of tables and regions: what each is called, and the settings it is made with."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from freshet.config import Config
 from freshet.errors import FreshetError
+from freshet.regions import dead_letters_topic, inbox_topic
 
 DEFAULT_PARTITIONS = 4
 """Partitions of a topic that carries a table's keys."""
@@ -24,6 +25,23 @@ _CHANGE_OVERHEAD_BYTES = 128 * 1024
 # The newest record of each key is all that a reader needs: a table's changes rebuild its online
 # store, and progress is a state, not a history.
 _COMPACTED = {"cleanup.policy": "compact"}
+
+
+CHUNK_BYTES_MAX = 8 * 1024 * 1024
+"""Largest chunk between regions, as a record."""
+
+_INBOX_RETENTION_MS = 60 * 60 * 1000
+_INBOX_SEGMENT_MS = 15 * 60 * 1000
+
+# A chunk that was lost is made good by catch-up, so an inbox is no archive. Its times are the
+# broker's own: a sender's clock that is off must not delete what has just come.
+_INBOX = {
+    "cleanup.policy": "delete",
+    "retention.ms": str(_INBOX_RETENTION_MS),
+    "segment.ms": str(_INBOX_SEGMENT_MS),
+    "message.timestamp.type": "LogAppendTime",
+    "max.message.bytes": str(CHUNK_BYTES_MAX),
+}
 
 
 @dataclass(frozen=True)
@@ -50,6 +68,18 @@ def topics_of_table(
         Topic(definition["changes_topic"], partitions, _COMPACTED | _room_for(definition)),
         Topic(definition["progress_topic"], 1, _COMPACTED),
         Topic(definition["dead_letters_topic"], 1),
+    ]
+
+
+def topics_of_region(config: Config) -> list[Topic]:
+    """The topics on the broker of the configuration's region that its region job reads and writes.
+
+    Progress goes to the home region's broker, where the tables' topics are.
+    """
+    inbox = inbox_topic(config.region, config.topic_prefix)
+    return [
+        Topic(inbox, config.inbox_partitions, _INBOX),
+        Topic(dead_letters_topic(config.region, config.topic_prefix), 1),
     ]
 
 

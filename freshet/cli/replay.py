@@ -101,7 +101,7 @@ def _definition(config: Config, table: str, file: str | None) -> dict[str, Any]:
         if loaded.name != table:
             raise FreshetError(f"{file} defines the table {loaded.name!r}, not {table!r}")
         return loaded.to_dict(topic_prefix=config.topic_prefix)
-    with connect(config) as redis:
+    with connect(config, config.home_region) as redis:
         found = registered_table(redis, table, store_prefix=config.store_prefix)
     if found is None:
         raise FreshetError(

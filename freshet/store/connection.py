@@ -31,12 +31,12 @@ def region_url(config: Config, region: str | None = None) -> str:
     """URL of a region's Redis.
 
     Args:
-        region: ``provider:region``; None for the home region.
+        region: ``provider:region``; None for the configuration's.
 
     Raises:
         FreshetError: the configuration has no such region.
     """
-    name = region or config.home_region
+    name = region or config.region
     if name not in config.redis:
         known = ", ".join(config.redis)
         raise FreshetError(f"region {name!r} has no Redis in the configuration; known are {known}")

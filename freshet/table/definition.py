@@ -98,6 +98,10 @@ class FeatureTable:
     regions: tuple[str, ...] = ("local:home",)
     """Regions that serve the table, ``provider:region``; any sequence of them is taken."""
 
+    priority_weight: float = 1.0
+    """How much the table's models matter beside others': a factor of its changes' priority on a
+    link that is behind; 0: they are never sent early."""
+
     ttl: DurationLike | None = None
     """Values with an older event time are read as expired; None: never."""
 
@@ -188,6 +192,7 @@ class FeatureTable:
             "budget": self.budget.to_dict(),
             "freshness_slo_ms": parse_duration_ms(self.freshness_slo),
             "regions": list(self.regions),
+            "priority_weight": float(self.priority_weight),
             "ttl_ms": self.ttl_ms,
             "out_of_orderness_ms": parse_duration_ms(self.out_of_orderness),
             "idle_timeout_ms": (
@@ -250,6 +255,7 @@ class FeatureTable:
         problems.number("max_regret", self.max_regret, lambda v: v > 0, "above 0")
         if self.missing_regret is not None:
             problems.number("missing_regret", self.missing_regret, lambda v: v >= 0, "at least 0")
+        problems.number("priority_weight", self.priority_weight, lambda v: v >= 0, "at least 0")
         if not problems and self.default_regret > self.max_regret:
             problems.append(
                 f"default_regret {self.default_regret:g} is above max_regret {self.max_regret:g}"

@@ -189,3 +189,139 @@ def test_a_login_is_translated_for_java() -> None:
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": "/ca.pem",
     }
+
+
+REGION: dict[str, Any] = {
+    "kafka_bootstrap": "us:9092",
+    "kafka_properties": {"sasl.password": "secret"},
+    "redis": {"gcp:us-east1-b": "redis://cache:6379/0"},
+    "home_region": "aws:eu-west-1",
+    "region": "gcp:us-east1-b",
+    "regions": {
+        "aws:eu-west-1": {"kafka_bootstrap": "eu:9092", "kafka_properties": {"client.id": "me"}},
+        "aws:us-east-1": {"kafka_bootstrap": "us-1:9092", "role": "waypoint"},
+        "gcp:us-east1-b": {"inbox_partitions": 8},
+    },
+}
+
+
+def test_a_regions_file_reads_back_and_shows_no_password(tmp_path: Path) -> None:
+    config = Config.from_dict(REGION | {"profiles": "profiles/"})
+    file = tmp_path / "config.yaml"
+
+    config.write(file)
+
+    assert Config.load(file, environment={}) == config
+    assert pickle.loads(pickle.dumps(config)) == config
+    assert config.inbox_partitions == 8
+    secret = {"kafka_bootstrap": "a:1", "kafka_properties": {"sasl.password": "secret"}}
+    assert "secret" not in repr(Config.from_dict(GOOD | {"regions": {"a:b": secret}}))
+
+
+def test_without_a_region_the_file_is_the_home_regions() -> None:
+    config = Config.from_dict(GOOD)
+    assert (config.region, config.role) == ("aws:eu-west-1", "destination")
+    with pytest.raises(ConfigError, match="use the home region's configuration"):
+        _ = Config.from_dict(REGION).home_redis
+
+
+def test_every_problem_of_the_regions_is_told_at_once() -> None:
+    found = problems(
+        REGION
+        | {
+            "redis": {"aws:eu-west-1": "redis://cache"},
+            "regions": {
+                "nowhere": {"kafka_bootstrap": "a:1"},
+                "aws:us_east": {"kafka_bootstrap": "broker", "role": "satellite"},
+                "aws:us.east": {"inbox_partitions": 0},
+                "gcp:us-east1-b": {"kafka_bootstrap": "other:9092"},
+            },
+        }
+    )
+    expected = [
+        "'nowhere' is not provider:region",
+        "regions.aws:us_east.kafka_bootstrap: 'broker' is not host:port",
+        "regions.aws:us_east.role: 'satellite' is none of destination, waypoint",
+        "regions.aws:us.east.inbox_partitions: 0",
+        "regions.aws:us.east.kafka_bootstrap is missing",
+        "aws:us_east and aws:us.east have the same topic",
+        "regions.gcp:us-east1-b.kafka_bootstrap: this file is for gcp:us-east1-b",
+        "region: 'gcp:us-east1-b' has no URL in redis",
+        "home_region: 'aws:eu-west-1' is not in regions",
+    ]
+    for part in expected:
+        assert any(part in problem for problem in found), f"{part} is missing in {found}"
+    assert len(found) == len(expected)
+
+
+def test_fields_of_a_region_that_cannot_be_read_are_told_with_all_others() -> None:
+    broken = {"a:b": {"kafka": "a:1", "inbox_partitions": "4"}, "c:d": "c:1"}
+    found = problems(REGION | {"regions": broken, "start_offsets": "yesterday"})
+    expected = ["a:b: unknown field 'kafka'", "a:b.inbox_partitions: '4'", "c:d: 'c:1'", "start_of"]
+    for part in expected:
+        assert any(part in problem for problem in found), f"{part} is missing in {found}"
+    assert len(found) == len(expected)
+
+
+def test_a_waypoint_needs_no_redis_and_home_is_none() -> None:
+    own = REGION["regions"] | {"gcp:us-east1-b": {"role": "waypoint"}}
+    waypoint = {name: value for name, value in REGION.items() if name != "redis"}
+    assert (
+        Config.from_dict(waypoint | {"regions": own}).dissemination_dict("region")["redis"] is None
+    )
+    assert problems(waypoint) == ["redis is missing"]
+    home = {"aws:eu-west-1": {"role": "waypoint"}}
+    assert any("is no waypoint" in p for p in problems(GOOD | {"regions": home}))
+
+
+def test_regions_come_from_the_environment() -> None:
+    env = {
+        "FRESHET_HOME": "/nonexistent",
+        "FRESHET_KAFKA_BOOTSTRAP": "us:9092",
+        "FRESHET_REDIS": "redis://own:1",
+        "FRESHET_REGION": "gcp:us-east1-b",
+        "FRESHET_HOME_REGION": "aws:eu-west-1",
+        "FRESHET_REGIONS": "{aws:eu-west-1: {kafka_bootstrap: 'eu:1,eu:2'}}",
+    }
+    config = Config.load(environment=env)
+    assert config.redis == {"gcp:us-east1-b": "redis://own:1"}
+    assert config.regions["aws:eu-west-1"].kafka_bootstrap == "eu:1,eu:2"
+    with pytest.raises(ConfigError, match="FRESHET_REGIONS: is no YAML"):
+        Config.load(environment=env | {"FRESHET_REGIONS": "{a"})
+
+
+def test_what_java_is_told_of_the_regions() -> None:
+    # RegionsConfigTest reads the same.
+    config = Config.from_dict(REGION | {"topic_prefix": "p."})
+    own = {"bootstrap.servers": "us:9092"}  # a password alone is no login
+    assert config.dissemination_dict("region") == {
+        "region": "gcp:us-east1-b",
+        "home_region": "aws:eu-west-1",
+        "role": "destination",
+        "inbox_topic": "p.inbox.gcp.us-east1-b",
+        "dead_letters_topic": "p.dead-letters.inbox.gcp.us-east1-b",
+        "progress_topic": "p.progress",
+        "kafka": own,
+        "home_kafka": {"bootstrap.servers": "eu:9092", "client.id": "me"},
+        "regions": {
+            "aws:eu-west-1": {
+                "kafka": {"bootstrap.servers": "eu:9092", "client.id": "me"},
+                "role": "destination",
+                "inbox_topic": "p.inbox.aws.eu-west-1",
+            },
+            "aws:us-east-1": {
+                "kafka": own | {"bootstrap.servers": "us-1:9092"},
+                "role": "waypoint",
+                "inbox_topic": "p.inbox.aws.us-east-1",
+            },
+        },
+        "redis": {
+            "url": "redis://cache:6379/0",
+            "cluster": False,
+            "prefix": "",
+            "tombstone_retention_ms": 86_400_000,
+        },
+        "start_offsets": "committed-or-earliest",
+        "group": "p.freshet-region-gcp:us-east1-b",
+        "uid_prefix": "",
+    }

@@ -90,6 +90,7 @@ def test_to_dict_is_the_contract_with_the_java_side() -> None:
         },
         "freshness_slo_ms": 300000,
         "regions": ["local:home"],
+        "priority_weight": 1.0,
         "ttl_ms": 86400000,
         "out_of_orderness_ms": 0,
         "idle_timeout_ms": None,
@@ -127,6 +128,7 @@ def test_to_dict_is_the_contract_with_the_java_side() -> None:
         ),
         ({"feedback_topic": "mine"}, {"feedback_topic": "p.mine"}),
         ({"regions": ["a:b", "c:d"]}, {"regions": ["a:b", "c:d"]}),
+        ({"priority_weight": 3}, {"priority_weight": 3.0}),
     ],
 )
 def test_to_dict_of_single_fields(part: dict[str, Any], expected: dict[str, Any]) -> None:

@@ -3,8 +3,8 @@ package dev.freshet.connectors.format;
 import com.fasterxml.jackson.annotation.JsonProperty;
 import java.io.Serializable;
 import java.util.LinkedHashMap;
-import java.util.Map;
 import java.util.Properties;
+import org.apache.kafka.clients.CommonClientConfigs;
 
 /**
  * Where a job runs: its Kafka, its Redis and its region.
@@ -32,8 +32,6 @@ public record DeploymentConfig(
   public static final String EARLIEST = "earliest";
   public static final String LATEST = "latest";
 
-  private static final String BOOTSTRAP_SERVERS = "bootstrap.servers";
-
   public DeploymentConfig {
     startOffsets = startOffsets == null ? COMMITTED_OR_EARLIEST : startOffsets;
     uidPrefix = uidPrefix == null ? "" : uidPrefix;
@@ -53,16 +51,18 @@ public record DeploymentConfig(
 
   private void sanityCheck() {
     Problems problems = new Problems("the deployment's configuration");
-    problems.require(
-        kafka != null && kafka.get(BOOTSTRAP_SERVERS) != null,
-        "kafka['bootstrap.servers'] is missing; give host:port of a broker");
+    KafkaProperties.sanityCheck(kafka, "kafka", problems);
     problems.require(redis != null, "redis is missing");
     if (redis != null) {
-      problems.requireText(redis.url, "redis.url");
-      problems.requireAtLeast(redis.tombstoneRetentionMs, 1, "redis.tombstone_retention_ms");
+      redis.sanityCheck(problems);
     }
     problems.requireText(region, "region");
     problems.requireText(group, "group");
+    requireStartOffsets(startOffsets, problems);
+    problems.check();
+  }
+
+  static void requireStartOffsets(String startOffsets, Problems problems) {
     problems.require(
         startOffsets.equals(COMMITTED_OR_EARLIEST)
             || startOffsets.equals(EARLIEST)
@@ -70,7 +70,6 @@ public record DeploymentConfig(
         "start_offsets is '"
             + startOffsets
             + "'; it must be committed-or-earliest, earliest or latest");
-    problems.check();
   }
 
   /** The uid of an operator: its state finds its way back from a savepoint by it. */
@@ -80,18 +79,12 @@ public record DeploymentConfig(
 
   /** The addresses of the Kafka brokers. */
   public String bootstrapServers() {
-    return String.valueOf(kafka.get(BOOTSTRAP_SERVERS));
+    return String.valueOf(kafka.get(CommonClientConfigs.BOOTSTRAP_SERVERS_CONFIG));
   }
 
   /** All Kafka client properties, as text. */
   public Properties kafkaProperties() {
-    Properties properties = new Properties();
-    for (Map.Entry<String, Object> entry : kafka.entrySet()) {
-      if (entry.getValue() != null) {
-        properties.setProperty(entry.getKey(), String.valueOf(entry.getValue()));
-      }
-    }
-    return properties;
+    return KafkaProperties.of(kafka);
   }
 
   /**
@@ -119,6 +112,11 @@ public record DeploymentConfig(
       prefix = prefix == null ? "" : prefix;
       tombstoneRetentionMs =
           tombstoneRetentionMs == 0 ? DEFAULT_TOMBSTONE_RETENTION_MS : tombstoneRetentionMs;
+    }
+
+    void sanityCheck(Problems problems) {
+      problems.requireText(url, "redis.url");
+      problems.requireAtLeast(tombstoneRetentionMs, 1, "redis.tombstone_retention_ms");
     }
   }
 }

@@ -29,6 +29,7 @@ import java.util.List;
  * @param budget how much may be computed
  * @param freshnessSloMs freshness objective
  * @param regions regions that hold the table, each {@code provider:region}
+ * @param priorityWeight factor of its changes' priority on a link that is behind; 1 if absent
  * @param ttlMs read-side time to live; null for none
  * @param outOfOrdernessMs how late an event may be before the watermark passes it
  * @param idleTimeoutMs after which a silent partition no longer holds back the watermark; null to
@@ -61,6 +62,7 @@ public record TableConfig(
     Budget budget,
     long freshnessSloMs,
     List<String> regions,
+    Double priorityWeight,
     Long ttlMs,
     long outOfOrdernessMs,
     Long idleTimeoutMs,
@@ -80,6 +82,11 @@ public record TableConfig(
 
   /** Most {@code keepVersions}. */
   public static final int MAX_KEEP_VERSIONS = 8;
+
+  public TableConfig {
+    // A definition that an older release registered has none.
+    priorityWeight = priorityWeight == null ? 1.0 : priorityWeight;
+  }
 
   /**
    * Parses and checks the JSON.
@@ -130,6 +137,9 @@ public record TableConfig(
     problems.require(
         keepVersions >= 1 && keepVersions <= MAX_KEEP_VERSIONS,
         "keep_versions is " + keepVersions + "; it must be 1 to " + MAX_KEEP_VERSIONS);
+    problems.require(
+        priorityWeight >= 0 && Double.isFinite(priorityWeight),
+        "priority_weight is " + priorityWeight + "; it must be finite and at least 0");
     problems.requireAtLeast(maxValueBytes, 1, "max_value_bytes");
     problems.requireAtLeast(parallelism, 1, "parallelism");
     problems.require(

@@ -45,6 +45,7 @@ final class ConfigsTest {
     assertThat(config.budget().stepMs()).isEqualTo(3_600_000);
     assertThat(config.freshnessSloMs()).isEqualTo(300_000);
     assertThat(config.regions()).containsExactly("local:home");
+    assertThat(config.priorityWeight()).isEqualTo(1.0);
     assertThat(config.ttlMs()).isNull();
     assertThat(config.idleTimeoutMs()).isEqualTo(5_000);
     assertThat(config.maxFutureMs()).isEqualTo(86_400_000);
@@ -77,14 +78,16 @@ final class ConfigsTest {
                         "{\"points\": 864}", "{}",
                         "\"share\": 0.5", "\"share\": 1.5",
                         "\"keep_versions\": 1", "\"keep_versions\": 9",
+                        "\"priority_weight\": 1.0", "\"priority_weight\": -1",
                         "\"parallelism\": 1,", "\"parallelism\": 200,")))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("6 problem(s)")
+        .hasMessageContaining("7 problem(s)")
         .hasMessageContaining("origin is 70000")
         .hasMessageContaining("source.kind is 'blob'")
         .hasMessageContaining("exactly one of points and duration_ms")
         .hasMessageContaining("budget.share is 1.5")
         .hasMessageContaining("keep_versions is 9")
+        .hasMessageContaining("priority_weight is -1.0")
         .hasMessageContaining("at least parallelism, 200");
     assertThatThrownBy(() -> TableConfig.parse("{\"table\": 1.5"))
         .hasMessageContaining("not the expected JSON object");

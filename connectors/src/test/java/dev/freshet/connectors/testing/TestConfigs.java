@@ -16,7 +16,8 @@ public final class TestConfigs {
        "policy": "regret-proportional", "policy_seed": 0, "default_regret": 1e-6,
        "max_regret": 1e12, "missing_regret": null, "keep_versions": 1, "on_demand": null,
        "budget": {"kind": "time-share", "share": 0.5},
-       "freshness_slo_ms": 300000, "regions": ["local:home"], "ttl_ms": null,
+       "freshness_slo_ms": 300000, "regions": ["local:home"],
+       "priority_weight": 1.0, "ttl_ms": null,
        "out_of_orderness_ms": 0, "idle_timeout_ms": 5000, "max_future_ms": 86400000,
        "function_timeout_ms": 30000, "bundle_target_ms": 50, "bundle_max_keys": 256,
        "max_value_bytes": 1048576, "parallelism": 1, "max_parallelism": 128}
