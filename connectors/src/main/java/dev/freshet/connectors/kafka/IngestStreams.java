@@ -70,7 +70,7 @@ public final class IngestStreams {
             .setGroupId(deployment.group())
             .setClientIdPrefix(deployment.group() + "-" + what)
             .setTopics(topic)
-            .setStartingOffsets(startingOffsets(deployment))
+            .setStartingOffsets(startingOffsets(deployment.startOffsets()))
             .setDeserializer(new IngestSchema<>(config, parsers, type))
             .build();
     OutputTag<DeadLetter> deadLetters =
@@ -90,8 +90,9 @@ public final class IngestStreams {
     return new Ingest<>(records, records.getSideOutput(deadLetters));
   }
 
-  private static OffsetsInitializer startingOffsets(DeploymentConfig deployment) {
-    return switch (deployment.startOffsets()) {
+  /** Where a source without a checkpoint starts, by the configuration's word for it. */
+  static OffsetsInitializer startingOffsets(String startOffsets) {
+    return switch (startOffsets) {
       case DeploymentConfig.EARLIEST -> OffsetsInitializer.earliest();
       case DeploymentConfig.LATEST -> OffsetsInitializer.latest();
       default -> OffsetsInitializer.committedOffsets(OffsetResetStrategy.EARLIEST);
