@@ -1,7 +1,7 @@
-"""Finds the files that Python shares with the Java side: Avro schemas and the Redis script.
+"""Finds the files that ship with the package.
 
-They are links in ``freshet/_data`` to their only copies in the checkout; a built package has their
-contents there.
+Those that Python shares with the Java side, Avro schemas and the Redis script, are links in
+``freshet/_data`` to their only copies in the checkout; a built package has their contents there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,11 @@ def schema_path(name: str) -> Path:
 
 def script_path(name: str) -> Path:
     """Path of a script that runs inside Redis, such as ``write_if_newer.lua``."""
+    return _existing(_DATA_DIR / name)
+
+
+def table_path(name: str) -> Path:
+    """Path of a table, such as ``regions.csv``."""
     return _existing(_DATA_DIR / name)
 
 

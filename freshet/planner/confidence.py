@@ -241,17 +241,25 @@ def _vms(problem: Problem, plan: Plan) -> Ints:
     return np.array([plan.vms.get(region, 0) for region in problem.network.regions], np.int64)
 
 
+def number_problems(spread: float | Floats, confidence: float) -> list[str]:
+    """What is wrong with a spread and a confidence, one sentence each."""
+    problems = []
+    if not 0.5 <= confidence < 1.0:
+        problems.append(f"confidence must be from 0.5 and below 1, not {confidence!r}")
+    spreads = np.asarray(spread, np.float64)
+    if not (np.isfinite(spreads) & (spreads >= 0)).all():
+        problems.append("spread must be finite and not negative everywhere")
+    return problems
+
+
 def _checked(problem: Problem, spread: float | Floats, confidence: float) -> Floats:
     shape, spreads = problem.network.bandwidth_bps.shape, np.asarray(spread, np.float64)
     problems = []
     if problem.deadline_s is None:
         problems.append("there is no deadline to be sure of; give deadline_s")
-    if not 0.5 <= confidence < 1.0:
-        problems.append(f"confidence must be from 0.5 and below 1, not {confidence!r}")
     if spreads.shape not in ((), shape):
         problems.append(f"spread has the shape {spreads.shape}; give one number, or {shape}")
-    elif not (np.isfinite(spreads) & (spreads >= 0)).all():
-        problems.append("spread must be finite and not negative everywhere")
+    problems.extend(number_problems(spreads, confidence))
     if problems:
         raise ConfigError(problems, "confidence")
     return np.broadcast_to(spreads, shape)
@@ -268,10 +276,20 @@ def _not_certain(problem: Problem, spreads: Floats, confidence: float) -> NoPlan
         started=time.perf_counter(),
     )
     seconds = time_at_confidence(problem, found, spreads, confidence)
-    return NoPlanError(
+    wanted = (
         f"no plan was found that brings {problem.volume_gb:g} GB from {problem.source} within "
-        f"{problem.deadline_s:g} s with probability {confidence:g}; the fastest plan is done in "
-        f"{seconds:.6g} s with it, and {fastest.binding} binds; allow more time, or be less sure",
+        f"{problem.deadline_s:g} s with probability {confidence:g}; the fastest plan"
+    )
+    if math.isinf(seconds):
+        # Far from the mean, a normal bandwidth is negative.
+        return NoPlanError(
+            f"{wanted} is not done with it in any time, since its links may have no bandwidth at "
+            "all; be less sure, or give a smaller spread",
+            binding=fastest.binding,
+        )
+    return NoPlanError(
+        f"{wanted} is done in {seconds:.6g} s with it, and {fastest.binding} binds; allow more "
+        "time, or be less sure",
         fastest_s=seconds,
         binding=fastest.binding,
     )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -60,7 +61,9 @@ def finish(figure: Figure, axes: Axes, *, legend: bool = True) -> Figure:
 def to_svg(figure: Figure) -> str:
     """The figure as an SVG element, to be put into a page as it is."""
     out = io.StringIO()
-    FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None})
+    # Names of shapes follow from the shapes alone, so that the same figure is the same text.
+    with rc_context({"svg.hashsalt": "freshet"}):
+        FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None})
     text = out.getvalue()
     return text[text.index("<svg") :].replace(INK, "currentColor")
 

@@ -55,7 +55,7 @@ def test_plan_as_json_file_and_picture(tmp_path: Path) -> None:
 def test_plan_for_people() -> None:
     text = " ".join(run(*DESTINATIONS).stdout.split())
     assert "No plan costs less than $" in text
-    assert f"{INTRA_AWS[0]} →" in text
+    assert f"Tree 1, 50.00%: from {INTRA_AWS[0]} └── aws:us-west-2, $0.09/GB, 50 GB, link " in text
 
 
 def test_compare_and_frontier(tmp_path: Path) -> None:
@@ -85,6 +85,7 @@ def test_no_plan_in_time() -> None:
         ([*DESTINATIONS, "--algorithm", "spyder"], "unknown; did you mean 'spider'?"),
         ([*DESTINATIONS, "--billing", "usd"], "unknown; did you mean 'used'?"),
         ([*DESTINATIONS, "--limits", "/nowhere.json"], "/nowhere.json can't be read"),
+        ([*DESTINATIONS, "--running", "/nowhere.json"], "/nowhere.json can't be read"),
         ([], "Missing option '--destination'"),
     ],
 )

@@ -60,6 +60,26 @@ def test_as_certain_as_asked(confidence: float, spread: str) -> None:
         assert share_in_time(solve(problem), problem, spreads, seed=3) < confidence
 
 
+@pytest.mark.parametrize("stripes", [None, 4])
+def test_links_that_trees_share(stripes: int | None) -> None:
+    """A link that several trees use is slow for all of them at once, or for none."""
+    network = random_network(1, 6, max_vms=4)
+    problem = Problem(network, network.regions[0], network.regions[1:5], 80.0, stripes=stripes)
+    problem = problem.with_deadline(fastest_possible(problem).seconds * 1.4)
+    spreads = np.random.default_rng(5).uniform(0.0, 0.25, (6, 6))
+    found = plan_with_confidence(problem, spreads, 0.9)
+    trees = {frozenset(stripe.edges) for stripe in found.plan.stripes}
+    shared = {edge for tree in trees for edge in tree if sum(edge in other for other in trees) > 1}
+    assert shared, "this test needs a plan whose trees share links"
+    share = share_in_time(found.plan, problem, spreads, seed=6)
+    sigma = np.sqrt(found.probability * (1 - found.probability) / DRAWS)
+    assert 0.9 <= found.probability < 1.0
+    assert abs(share - found.probability) <= 5 * sigma + 1e-4
+    in_time = problem.with_deadline(found.time_at_confidence_s)
+    share = share_in_time(found.plan, in_time, spreads, seed=7)
+    assert share >= 0.9 - 5 * np.sqrt(0.09 / DRAWS)
+
+
 @given(st.integers(0, 10_000), st.sampled_from([1.1, 1.5, 3.0]), st.sampled_from(Billing))
 @settings(max_examples=6, deadline=None)
 def test_random_problems(seed: int, looseness: float, billing: Billing) -> None:
@@ -109,8 +129,15 @@ def test_too_certain_says_what_is_possible() -> None:
     slow = replace(network, limits=tuple(replace(x, egress_bps=np.inf) for x in network.limits))
     problem = replace(problem, network=slow)
     problem = problem.with_deadline(fastest_possible(problem).seconds * 1.001)
-    with pytest.raises(NoPlanError, match=r"with probability 0\.999; the fastest plan is done"):
-        plan_with_confidence(problem, 0.3, 0.999)
+    with pytest.raises(
+        NoPlanError, match=r"with probability 0\.999; the fastest plan is done"
+    ) as raised:
+        plan_with_confidence(problem, 0.25, 0.999)
+    assert raised.value.fastest_s is not None
+    assert f"is done in {raised.value.fastest_s:.6g} s" in str(raised.value)
+    with pytest.raises(NoPlanError, match="not done with it in any time") as raised:
+        plan_with_confidence(problem, 0.3, 0.999)  # some link has no bandwidth too often
+    assert raised.value.fastest_s is None
 
 
 def test_what_is_wrong_is_said_at_once() -> None:
