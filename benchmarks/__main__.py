@@ -29,6 +29,7 @@ BENCHMARKS = {
     "stl": ("benchmarks.stl_throughput", "STL updates through the whole pipeline"),
     "freshness": ("benchmarks.freshness", "From event to readable feature"),
     "planner": ("benchmarks.planner", "Multicast plans"),
+    "wan": ("benchmarks.wan", "Emulated WAN"),
     "scale": ("benchmarks.scale", "275,077 keys"),
     "robust-stl": ("benchmarks.robust_stl", "Loss where computing is dear"),
 }

@@ -86,8 +86,8 @@ def fired(regions: Regions, fault: Fault) -> Iterator[Fired]:
 class FaultScript:
     """Makes faults happen at their times, on a thread of its own.
 
-    They happen one after the other: a server that takes seconds to start again delays what follows.
-    A fault that came late still ends at its time.
+    A server takes seconds to start again; meanwhile faults of links come at their times, those of
+    servers wait. A fault that came late still ends at its time.
 
     As a context manager it begins with the block; at the end what still lasts is healed and what
     has not come yet is left out.
@@ -114,6 +114,7 @@ class FaultScript:
         replace(regions.scenario, faults=self._faults)  # checks them
         self._stop = threading.Event()
         self._failure: FreshetError | None = None
+        self._restarts: list[threading.Thread] = []
         self._thread = threading.Thread(target=self._run, name="fault script", daemon=True)
 
     def __enter__(self) -> FaultScript:
@@ -163,8 +164,10 @@ class FaultScript:
                 if self._stop.wait(max(0.0, self.started_s + at_s - time.monotonic())):
                     return
                 if what == _END:
-                    lasting.pop(place).close()
+                    self._end(fault, lasting.pop(place))
                     continue
+                if fault.kind in SERVER_KINDS:
+                    self._await_restarts()
                 healing = contextlib.ExitStack()
                 self.fired.append(healing.enter_context(fired(self._regions, fault)))
                 lasting[place] = healing
@@ -174,6 +177,19 @@ class FaultScript:
         finally:
             for healing in lasting.values():
                 self._heal(healing)
+            self._await_restarts()
+
+    def _end(self, fault: Fault, healing: contextlib.ExitStack) -> None:
+        if fault.kind not in SERVER_KINDS:
+            healing.close()
+            return
+        restart = threading.Thread(target=self._heal, args=(healing,), name="restart", daemon=True)
+        self._restarts.append(restart)
+        restart.start()
+
+    def _await_restarts(self) -> None:
+        while self._restarts:
+            self._restarts.pop().join()
 
     def _heal(self, healing: contextlib.ExitStack) -> None:
         try:

@@ -175,7 +175,8 @@ class Regions:
             # First of all, so that nothing can be left behind.
             self._watchdog = start_watchdog(self.id, self.logs / "watchdog.out")
             servers = [server for each in self.regions.values() for server in each.servers()]
-            run_together([self._start_wan, *(server.start for server in servers)])
+            run_together([self._start_wan, self._format_brokers])
+            run_together([server.start for server in servers])
         except BaseException as error:
             try:
                 self.stop()
@@ -266,6 +267,12 @@ class Regions:
         listener = Listener(f"LINK_{number}", self._ports.pick(), self._ports.pick())
         self._broker_ways[link.name] = listener
         return listener
+
+    def _format_brokers(self) -> None:
+        first, *others = (each.broker for each in self.regions.values())
+        first.format()
+        for broker in others:
+            broker.copy_format(first)
 
     def _start_wan(self) -> None:
         self.wan.start()
