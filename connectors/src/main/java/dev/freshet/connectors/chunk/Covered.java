@@ -11,7 +11,7 @@ package dev.freshet.connectors.chunk;
 public record Covered(int shard, long after, long upto) {
 
   public Covered {
-    if (after < -1 || upto <= after) {
+    if (shard < 0 || after < -1 || upto <= after) {
       throw new IllegalArgumentException(
           "shard " + shard + ": a range after " + after + " up to " + upto + " is none");
     }

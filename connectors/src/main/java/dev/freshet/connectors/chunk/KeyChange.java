@@ -1,10 +1,11 @@
 package dev.freshet.connectors.chunk;
 
 import dev.freshet.connectors.record.Version;
+import dev.freshet.schemas.ValueEncoding;
 
 /**
  * The newest change of a key, as regions need it; immutable, and shared by the backlogs of all
- * links.
+ * links. Only what a store can hold is one (see {@code StoreLayout}).
  *
  * @param key entity key
  * @param version of the value
@@ -12,7 +13,7 @@ import dev.freshet.connectors.record.Version;
  * @param computedAtMs when the value was computed, epoch milliseconds of home's clock
  * @param kind {@link #DELETE}, or the ordinal of the value's {@code ValueEncoding}
  * @param regretRemoved regret of the key that this update removed, in units of the fed-back error
- * @param value packed as in the store; not to be changed
+ * @param value packed as in the store, empty for a delete; not to be changed
  */
 @SuppressWarnings("ArrayRecordComponent") // never compared
 public record KeyChange(
@@ -27,8 +28,40 @@ public record KeyChange(
   /** {@link #kind} of a tombstone. */
   public static final int DELETE = -1;
 
+  private static final int KINDS = ValueEncoding.values().length;
+  private static final int FLOATS = ValueEncoding.FLOAT32_VECTOR.ordinal();
+  private static final int ORIGIN_MAX = 0xFFFF;
+
+  /**
+   * Checks what can be stored.
+   *
+   * @throws IllegalArgumentException if a store cannot hold it
+   */
+  public KeyChange {
+    check(key, version, version.timestampMicros() >= 0, "a version's timestamp is at least 0");
+    check(
+        key,
+        version,
+        version.origin() >= 0 && version.origin() <= ORIGIN_MAX,
+        "a version's origin is 0 to 65535");
+    check(key, version, kind >= DELETE && kind < KINDS, "its kind of value is unknown");
+    check(
+        key,
+        version,
+        kind != FLOATS || value.length % Float.BYTES == 0,
+        "a float32 vector's bytes are a multiple of 4");
+    check(key, version, kind != DELETE || value.length == 0, "a delete has no value");
+  }
+
   /** Whether this one supersedes the other. */
   public boolean isNewerThan(KeyChange other) {
     return version.compareTo(other.version) > 0;
+  }
+
+  private static void check(String key, Version version, boolean condition, String rule) {
+    if (!condition) {
+      throw new IllegalArgumentException(
+          "the change of key '" + key + "', version " + version + ", cannot be stored: " + rule);
+    }
   }
 }

@@ -157,6 +157,22 @@ public final class OffsetRanges {
     }
   }
 
+  /** The offsets that are in both. */
+  public OffsetRanges intersection(OffsetRanges other) {
+    OffsetRanges both = new OffsetRanges();
+    int i = 0;
+    int j = 0;
+    while (i < length && j < other.length) {
+      both.add(Math.max(bounds[i], other.bounds[j]), Math.min(bounds[i + 1], other.bounds[j + 1]));
+      if (bounds[i + 1] < other.bounds[j + 1]) {
+        i += 2;
+      } else {
+        j += 2;
+      }
+    }
+    return both;
+  }
+
   /** Takes out, and gives, all offsets up to one. */
   public OffsetRanges takeUpto(long upto) {
     OffsetRanges taken = new OffsetRanges();

@@ -7,7 +7,7 @@ import com.fasterxml.jackson.databind.PropertyNamingStrategies;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 
 /** Reads a JSON configuration object into a record; unknown fields are a newer writer's. */
-final class ConfigJson {
+public final class ConfigJson {
 
   private static final ObjectMapper MAPPER =
       JsonMapper.builder()
@@ -17,7 +17,7 @@ final class ConfigJson {
 
   private ConfigJson() {}
 
-  static <T> T read(String what, String json, Class<T> type) {
+  public static <T> T read(String what, String json, Class<T> type) {
     try {
       T value = MAPPER.readValue(json, type);
       if (value != null) {

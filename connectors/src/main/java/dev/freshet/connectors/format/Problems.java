@@ -4,32 +4,32 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** Collects what is wrong with a configuration, so that every problem is reported at once. */
-final class Problems {
+public final class Problems {
 
   private final String what;
   private final List<String> problems = new ArrayList<>();
 
-  Problems(String what) {
+  public Problems(String what) {
     this.what = what;
   }
 
-  void require(boolean condition, String problem) {
+  public void require(boolean condition, String problem) {
     if (!condition) {
       problems.add(problem);
     }
   }
 
-  void requireText(String value, String field) {
+  public void requireText(String value, String field) {
     require(
         value != null && !value.isEmpty(), field + " is missing; it must be a non-empty string");
   }
 
-  void requireAtLeast(long value, long minimum, String field) {
+  public void requireAtLeast(long value, long minimum, String field) {
     require(value >= minimum, field + " is " + value + "; it must be at least " + minimum);
   }
 
   /** Throws if anything was collected. */
-  void check() {
+  public void check() {
     if (!problems.isEmpty()) {
       throw new IllegalArgumentException(
           what + " has " + problems.size() + " problem(s): " + String.join("; ", problems));

@@ -39,6 +39,10 @@ final class ChunkDraft {
     }
   }
 
+  void coverAll(List<Covered> ranges) {
+    coverage.addAll(ranges);
+  }
+
   boolean isFull() {
     return bytes >= bytesMax;
   }

@@ -2,22 +2,38 @@ package dev.freshet.operators.dissemination;
 
 import dev.freshet.connectors.chunk.ChunkEntry;
 import dev.freshet.connectors.chunk.Covered;
+import dev.freshet.connectors.chunk.KeyChange;
+import dev.freshet.connectors.chunk.OffsetRanges;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
 
 /** The backlogs of the shards whose changes share chunks: one table, one route, one lane. */
 final class Lane {
 
+  /** A lone change waits this long for company, however late it is. */
+  static final long LINGER_MS = 5;
+
   private final LaneId id;
   private final Priorities priorities;
+  private final Set<String> destinations;
   private final Map<Integer, ShardBacklog> shards = new HashMap<>();
+
+  /** Size of all entries before compression, bytes, about. */
+  private long bytes;
+
+  /** When what has waited longest is due, ms; {@link Long#MAX_VALUE} if nothing waits. */
+  private long dueMs = Long.MAX_VALUE;
 
   /** Predicted time from sending to the last destination of the route, ms. */
   private long pathMs;
+
+  private long sentAtMs;
 
   /** Whether something due had to wait since the lane was last level. */
   private boolean isBehind;
@@ -28,62 +44,80 @@ final class Lane {
   Lane(LaneId id, Priorities priorities) {
     this.id = id;
     this.priorities = priorities;
+    this.destinations = id.route().destinations();
   }
 
   LaneId id() {
     return id;
   }
 
+  /** Regions that apply what goes along this lane's route. */
+  Set<String> destinations() {
+    return destinations;
+  }
+
   Collection<ShardBacklog> shards() {
     return shards.values();
   }
 
-  /** The backlog of a shard. */
-  ShardBacklog shard(int shard) {
+  /** The backlog of a shard, if it has been here. */
+  Optional<ShardBacklog> backlog(int shard) {
+    return Optional.ofNullable(shards.get(shard));
+  }
+
+  /** Offsets of a shard whose changes came in and are in no chunk. */
+  Optional<OffsetRanges> uncovered(int shard) {
+    return backlog(shard).map(ShardBacklog::uncovered);
+  }
+
+  /** Takes a change of a range that {@link #received} is told of. */
+  void put(int shard, KeyChange change, long offset, long due) {
+    bytes += shard(shard).put(change, offset, due, priorities);
+    dueMs = Math.min(dueMs, due);
+  }
+
+  /** All changes of a range are in the lane, or replaced. */
+  void received(int shard, long after, long upto, long due) {
+    shard(shard).received(after, upto, due);
+    dueMs = Math.min(dueMs, due);
+  }
+
+  /** Takes all changes of a chunk, or of what was to be one, and what it covers. */
+  void putAll(List<ChunkEntry> entries, List<Covered> coverage, long due) {
+    entries.forEach(entry -> put(entry.shard(), entry.change(), entry.offset(), due));
+    coverage.forEach(range -> received(range.shard(), range.after(), range.upto(), due));
+  }
+
+  private ShardBacklog shard(int shard) {
     return shards.computeIfAbsent(shard, ShardBacklog::new);
   }
 
-  void put(ChunkEntry entry, long dueMs) {
-    shard(entry.shard()).put(entry.change(), entry.offset(), dueMs, priorities);
-  }
-
-  /** Takes all changes of a chunk, or of what was one, and what it covers. */
-  void putAll(List<ChunkEntry> entries, List<Covered> coverage, long dueMs) {
-    entries.forEach(entry -> put(entry, dueMs));
-    coverage.forEach(
-        covered -> shard(covered.shard()).received(covered.after(), covered.upto(), dueMs));
-  }
-
+  /** Sets the predicted time to the last destination, ms. */
   void predict(long milliseconds) {
     pathMs = milliseconds;
   }
 
   boolean isEmpty() {
-    return shards.values().stream().allMatch(ShardBacklog::isEmpty);
+    return dueMs == Long.MAX_VALUE;
   }
 
+  /** Number of keys with an unsent change. */
   int size() {
     return shards.values().stream().mapToInt(ShardBacklog::size).sum();
   }
 
   long bytes() {
-    long bytes = 0;
-    for (ShardBacklog shard : shards.values()) {
-      bytes += shard.bytes();
-    }
     return bytes;
   }
 
   /**
    * When the next chunk must leave so that its oldest change arrives in time, ms (lambda-Replica
    * §5.4, algorithm 4); {@link Long#MAX_VALUE} if nothing waits.
+   *
+   * @param marginMs to leave that much earlier
    */
-  long leaveAtMs() {
-    long due = Long.MAX_VALUE;
-    for (ShardBacklog shard : shards.values()) {
-      due = Math.min(due, shard.dueMs());
-    }
-    return due == Long.MAX_VALUE ? due : due - pathMs;
+  long leaveAtMs(long marginMs) {
+    return isEmpty() ? Long.MAX_VALUE : Math.max(dueMs - pathMs - marginMs, sentAtMs + LINGER_MS);
   }
 
   /** Something that is due had to wait. */
@@ -114,8 +148,9 @@ final class Lane {
   }
 
   /** Takes the next chunk, from what is due first. */
-  ChunkDraft take(long bytesMax) {
+  ChunkDraft take(long bytesMax, long nowMs) {
     wasEarly = false;
+    sentAtMs = nowMs;
     ChunkDraft chunk = new ChunkDraft(bytesMax);
     List<ShardBacklog> ordered = new ArrayList<>(shards.values());
     ordered.sort(Comparator.comparingLong(ShardBacklog::dueMs));
@@ -125,6 +160,9 @@ final class Lane {
       }
       shard.take(chunk);
     }
+    bytes -= chunk.bytes();
+    dueMs = Long.MAX_VALUE;
+    ordered.forEach(shard -> dueMs = Math.min(dueMs, shard.dueMs()));
     return chunk;
   }
 }

@@ -1,6 +1,7 @@
 package dev.freshet.operators.dissemination;
 
 import dev.freshet.connectors.link.Transport;
+import dev.freshet.schemas.LinkReport;
 import dev.freshet.schemas.Purpose;
 import java.util.Collection;
 import java.util.LinkedHashMap;
@@ -139,7 +140,7 @@ final class Link {
 
   /** Whether a lane should leave now. */
   boolean isReady(Lane lane, long nowMs) {
-    return lane.leaveAtMs() - MARGIN_MS <= nowMs || lane.bytes() >= window.chunkBytesMax();
+    return lane.leaveAtMs(MARGIN_MS) <= nowMs || lane.bytes() >= window.chunkBytesMax();
   }
 
   /**
@@ -167,18 +168,22 @@ final class Link {
 
   private void markBehind(long nowMs) {
     for (Lane lane : lanes.values()) {
-      if (!lane.id().isCatchUp() && lane.leaveAtMs() - MARGIN_MS <= nowMs) {
+      if (!lane.id().isCatchUp() && lane.leaveAtMs(MARGIN_MS) <= nowMs) {
         lane.fallBehind();
       }
     }
   }
 
-  private long nextLeaveMs() {
+  /** When the next chunk must leave, ms; {@link Long#MAX_VALUE} if none waits or none may go. */
+  long nextLeaveMs() {
+    if (!window.hasRoom()) {
+      return Long.MAX_VALUE;
+    }
     long leave = Long.MAX_VALUE;
     for (Lane lane : lanes.values()) {
-      leave = Math.min(leave, lane.leaveAtMs());
+      leave = Math.min(leave, lane.leaveAtMs(MARGIN_MS));
     }
-    return leave == Long.MAX_VALUE ? leave : leave - MARGIN_MS;
+    return leave == Long.MAX_VALUE ? leave : Math.max(leave, notBeforeMs);
   }
 
   /** The lane that sends next: live ones by urgency; catch-up if none is ready, or in its turn. */
@@ -189,7 +194,7 @@ final class Link {
       if (lane.id().isCatchUp()) {
         catchUp = catchUp == null && !lane.isEmpty() ? lane : catchUp;
       } else if (isReady(lane, nowMs)) {
-        live = live == null || lane.leaveAtMs() < live.leaveAtMs() ? lane : live;
+        live = live == null || lane.leaveAtMs(0) < live.leaveAtMs(0) ? lane : live;
       }
     }
     boolean isCatchUpsTurn = catchUp != null && liveSinceCatchUp >= CATCH_UP_EVERY - 1;
@@ -209,8 +214,8 @@ final class Link {
     send(
         lane,
         lane.id().isCatchUp() ? Purpose.CATCH_UP : Purpose.LIVE,
-        lane.take(window.chunkBytesMax()));
-    if (lane.leaveAtMs() - MARGIN_MS > nowMs) {
+        lane.take(window.chunkBytesMax(), nowMs));
+    if (lane.leaveAtMs(MARGIN_MS) > nowMs) {
       lane.catchUp();
     }
   }
@@ -243,6 +248,22 @@ final class Link {
         chunk.lane().lane(),
         bytes,
         failure -> task.run("take an answer of " + region, () -> onAnswer(chunk, failure)));
+  }
+
+  /** What it has delivered and holds. */
+  LinkReport report() {
+    return LinkReport.newBuilder()
+        .setTo(region)
+        .setChunks(counters.chunks())
+        .setRawBytes(counters.rawBytes())
+        .setWireBytes(counters.wireBytes())
+        .setCatchUpBytes(counters.catchUpBytes())
+        .setBacklogKeys(backlogKeys())
+        .setInFlightBytes(window.inFlightBytes())
+        .setBytesPerS(window.bytesPerSecond())
+        .setRoundTripMs(window.roundTripMs())
+        .setSilentMs(window.silentMs(clock.relativeTimeNanos()))
+        .build();
   }
 
   private void onAnswer(SentChunk chunk, Exception failure) {

@@ -53,11 +53,6 @@ final class ShardBacklog {
     return byKey.size();
   }
 
-  /** Size of all entries before compression, bytes, about. */
-  long bytes() {
-    return bytes;
-  }
-
   /** Whether there is nothing to send, and nothing to cover. */
   boolean isEmpty() {
     return byKey.isEmpty() && uncovered.isEmpty();
@@ -85,8 +80,10 @@ final class ShardBacklog {
    *
    * @param dueMs when it is due at the destinations
    * @param priorities decide whether it may go out of turn
+   * @return by how much the backlog has grown, bytes, about
    */
-  void put(KeyChange change, long offset, long dueMs, Priorities priorities) {
+  long put(KeyChange change, long offset, long dueMs, Priorities priorities) {
+    long bytesBefore = bytes;
     BacklogEntry entry = byKey.get(change.key());
     if (entry == null) {
       entry = new BacklogEntry(change, offset, dueMs);
@@ -102,6 +99,7 @@ final class ShardBacklog {
       entry.isEarly = true;
       significant.addLast(entry);
     }
+    return bytes - bytesBefore;
   }
 
   private void replace(BacklogEntry entry, KeyChange change, long offset) {

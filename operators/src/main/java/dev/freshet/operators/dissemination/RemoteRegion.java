@@ -1,0 +1,125 @@
+package dev.freshet.operators.dissemination;
+
+import dev.freshet.connectors.chunk.OffsetRanges;
+import dev.freshet.schemas.Echo;
+import dev.freshet.schemas.LinkReport;
+import dev.freshet.schemas.RegionReport;
+import dev.freshet.schemas.ShardKnowledge;
+import java.util.HashMap;
+import java.util.Map;
+
+/** What home knows of one other region from its reports. */
+final class RemoteRegion {
+
+  /** Prediction of a way on which nothing was measured yet. */
+  private static final double UNKNOWN_DELAY_MS = 50;
+
+  private static final double MICROS_PER_MS = 1_000;
+
+  /** Of one table. */
+  private static final class TableReports {
+    final Map<Integer, RegionReport> bySubtask = new HashMap<>();
+    final Map<Integer, MissingRanges> missing = new HashMap<>();
+    final Map<Integer, OffsetRanges> fetching = new HashMap<>();
+    long epoch = -1;
+  }
+
+  private final String name;
+  private final RegionClock clock = new RegionClock();
+  private final DelayEstimate delay = new DelayEstimate(UNKNOWN_DELAY_MS);
+  private final Map<String, TableReports> tables = new HashMap<>();
+  private long heardAtMs = Long.MIN_VALUE;
+
+  RemoteRegion(String name) {
+    this.name = name;
+  }
+
+  String name() {
+    return name;
+  }
+
+  RegionClock clock() {
+    return clock;
+  }
+
+  /** Predicted time from sending at home to readable there, ms. */
+  long predictedDelayMs() {
+    return (long) Math.ceil(delay.predictedMs());
+  }
+
+  /** When it last reported, ms of home's clock. */
+  long heardAtMs() {
+    return heardAtMs;
+  }
+
+  /** Takes a report in. */
+  void report(RegionReport report, long nowMicros) {
+    heardAtMs = nowMicros / 1_000;
+    TableReports table = table(report.getTable());
+    if (report.getEpoch() != table.epoch) {
+      // Reports of other subtasks from before are of a store that is no more.
+      table.epoch = report.getEpoch();
+      table.bySubtask.clear();
+      table.missing.clear();
+      table.fetching.clear();
+    }
+    table.bySubtask.put(report.getSubtask(), report);
+    table.bySubtask.keySet().removeIf(subtask -> subtask >= report.getParallelism());
+    Echo echo = report.getEcho();
+    if (echo != null) {
+      clock.exchanged(
+          echo.getSentAtMicros(),
+          echo.getReceivedAtMicros(),
+          report.getReportedAtMicros(),
+          nowMicros);
+      double tookMicros = echo.getAppliedAtMicros() - clock.aheadMicros() - echo.getSentAtMicros();
+      delay.measured(Math.max(0, tookMicros / MICROS_PER_MS));
+    }
+  }
+
+  private TableReports table(String name) {
+    return tables.computeIfAbsent(name, key -> new TableReports());
+  }
+
+  /** Whether it has reported of a table since it last lost data. */
+  boolean reports(String table) {
+    return !table(table).bySubtask.isEmpty();
+  }
+
+  /** What its store has of a shard. */
+  OffsetRanges known(String table, String log, int shard) {
+    OffsetRanges known = new OffsetRanges();
+    for (RegionReport report : table(table).bySubtask.values()) {
+      for (ShardKnowledge knowledge : report.getKnowledge()) {
+        if (knowledge.getShard() == shard && knowledge.getLog().equals(log)) {
+          known.addAll(OffsetRanges.fromList(knowledge.getRanges()));
+        }
+      }
+    }
+    return known;
+  }
+
+  /** What it lacks of a shard, watched. */
+  MissingRanges missing(String table, int shard) {
+    return table(table).missing.computeIfAbsent(shard, key -> new MissingRanges());
+  }
+
+  /** What is being fetched for it of a shard, and in no backlog yet. */
+  OffsetRanges fetching(String table, int shard) {
+    return table(table).fetching.computeIfAbsent(shard, key -> new OffsetRanges());
+  }
+
+  /** Whether it has a backlog on its link to another region. */
+  boolean holdsBackFor(String next) {
+    for (TableReports reports : tables.values()) {
+      for (RegionReport report : reports.bySubtask.values()) {
+        for (LinkReport link : report.getLinks()) {
+          if (link.getTo().equals(next) && link.getBacklogKeys() > 0) {
+            return true;
+          }
+        }
+      }
+    }
+    return false;
+  }
+}
