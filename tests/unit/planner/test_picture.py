@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from freshet.planner import Plan, Problem, make_plan
+from freshet.planner import Network, Plan, Problem, make_plan
 from freshet.planner.drawing.layout import apart, lay_out
 from freshet.planner.drawing.picture import draw_plan
 from freshet.planner.drawing.places import Place, load_places, place_of
@@ -88,8 +88,8 @@ def assert_complete(axes: Axes, plan: Plan) -> None:
 
 
 def assert_readable(axes: Axes) -> None:
-    """Fails where labels of regions cover each other or leave the picture."""
-    found = boxes(texts(axes, REGION_GID))
+    """Fails where labels and numbers cover each other or leave the picture."""
+    found = boxes([*texts(axes, REGION_GID), *texts(axes, NUMBER_GID)])
     pairs = itertools.combinations(found, 2)
     assert not [(a, b) for a, b in pairs if Bbox.intersection(a.padded(-0.5), b.padded(-0.5))]
     room = axes.get_window_extent().padded(0.5)
@@ -116,6 +116,25 @@ def test_regions_that_nobody_knows(known: str) -> None:
     axes = shown(plan, places)
     assert_complete(axes, plan)
     assert_readable(axes)
+
+
+def test_plan_whose_region_has_vanished() -> None:
+    """The last good plan is drawn, too: what a link costs and carries is not known any more."""
+    plan = planned((WITHIN_AWS[0], WITHIN_AWS[1][:2]))
+    gone = plan.stripes[0].edges[-1][1]
+    network = clouds(5)
+    left = [number for number, region in enumerate(network.regions) if region != gone]
+    smaller = Network(
+        tuple(network.regions[number] for number in left),
+        network.price_usd_per_gb[np.ix_(left, left)],
+        network.bandwidth_bps[np.ix_(left, left)],
+        tuple(network.limits[number] for number in left),
+    )
+    axes = draw_plan(plan, smaller, dict(PLACES)).axes[0]
+    assert_complete(axes, plan)
+    links = {edge for stripe in plan.stripes for edge in stripe.edges}
+    unknown = [text for text in axes.texts if text.get_text() == "?"]
+    assert len(unknown) == 2 * sum(gone in link for link in links)
 
 
 def test_many_trees_are_not_told_apart() -> None:
