@@ -69,8 +69,16 @@ def encode(name: str, record: dict[str, Any]) -> bytes:
     Raises:
         AvroError: the record does not fit its schema.
     """
+    return MAGIC + fingerprint(name) + encode_body(name, record)
+
+
+def encode_body(name: str, record: dict[str, Any]) -> bytes:
+    """Encodes a record without a header.
+
+    Raises:
+        AvroError: the record does not fit its schema.
+    """
     body = io.BytesIO()
-    body.write(MAGIC + fingerprint(name))
     try:
         fastavro.schemaless_writer(body, load_schema(name), record)
     except (ValueError, TypeError, OverflowError, AttributeError) as e:
@@ -99,13 +107,28 @@ def decode(data: bytes | memoryview) -> tuple[str, dict[str, Any]]:
             f"no schema has the fingerprint {data[2:HEADER_BYTES].hex()}; the writer is of another "
             "release, add its schema to schemas/"
         )
+    return name, decode_body(name, data, HEADER_BYTES)
+
+
+def decode_body(name: str, data: bytes, start: int = 0) -> dict[str, Any]:
+    """Decodes a record that has no header.
+
+    Args:
+        name: of its schema.
+        start: index of its first byte; its last is that of the data.
+
+    Raises:
+        AvroError: damaged, cut short, or more than a record.
+    """
     body = io.BytesIO(data)
-    body.seek(HEADER_BYTES)
+    body.seek(start)
     try:
-        record: Any = fastavro.schemaless_reader(body, load_schema(name), None)
+        record: dict[str, Any] = fastavro.schemaless_reader(body, load_schema(name), None)
     except (EOFError, ValueError, IndexError, UnicodeDecodeError, StopIteration) as e:
         raise AvroError(f"a {name} of {len(data)} bytes is damaged: {e!r}") from e
-    return name, record
+    if body.tell() != len(data):
+        raise AvroError(f"a {name} of {len(data)} bytes is damaged: its record ends before them")
+    return record
 
 
 def decode_as(name: str, data: bytes | memoryview) -> dict[str, Any]:

@@ -36,6 +36,9 @@ FINGERPRINTS = {
     "FeatureChange": "bb7b9b7d3a29028f",
     "DeadLetter": "a75c864627ae3482",
     "Progress": "7fcb52e06e4b2ede",
+    "Chunk": "084cd62d70e1ee24",
+    "ChunkPayload": "cfa02003bec4a6e7",
+    "RegionReport": "14693882b8a620cc",
 }
 
 
