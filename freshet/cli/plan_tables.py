@@ -101,11 +101,12 @@ def confidence_lines(found: ConfidentPlan, usual: Plan, usual_probability: float
     asked = _percent(found.confidence)
     more = max(0.0, found.plan.cost.total_usd - usual.cost.total_usd)
     ratio = more / usual.cost.total_usd if usual.cost.total_usd > 0 else 0.0
+    price = f"the price of certainty is ${more:.4f} ({ratio:.2%})" if more else "certainty is free"
     return [
         f"In time with probability {_percent(found.probability)} (asked for: {asked}); done within "
         f"{found.time_at_confidence_s:.4g} s with {asked}.",
         f"Without the spread the plan costs ${usual.cost.total_usd:.4f}, and is in time with "
-        f"{_percent(usual_probability)}: the price of certainty is ${more:.4f} ({ratio:.2%}).",
+        f"{_percent(usual_probability)}: {price}.",
     ]
 
 
