@@ -16,6 +16,7 @@ from rich.markup import escape
 
 from benchmarks import report
 from benchmarks.context import REPOSITORY, Context
+from benchmarks.exhibits import Exhibit
 from benchmarks.figures import Figure
 
 BENCHMARKS = {
@@ -29,14 +30,16 @@ BENCHMARKS = {
     "stl": ("benchmarks.stl_throughput", "STL updates through the whole pipeline"),
     "freshness": ("benchmarks.freshness", "From event to readable feature"),
     "planner": ("benchmarks.planner", "Multicast plans"),
+    "planner-paper": ("benchmarks.planner_paper", "The paper's evaluation; part of planner"),
+    "planner-times": ("benchmarks.planner_times", "Solve times; part of planner"),
     "wan": ("benchmarks.wan", "Emulated WAN"),
     "scale": ("benchmarks.scale", "275,077 keys"),
     "robust-stl": ("benchmarks.robust_stl", "Loss where computing is dear"),
 }
 """Name to module and title, in the order in which they run."""
 
-ON_REQUEST = ("scale", "robust-stl")
-"""Run only when they are named: they take long, or much memory and disk."""
+ON_REQUEST = ("planner-paper", "planner-times", "scale", "robust-stl")
+"""Run only when they are named: they take long, or much memory and disk, or are part of others."""
 
 _LOG_WIDTH = 140
 
@@ -50,7 +53,7 @@ def main() -> int:
     if not console.is_terminal:
         console = Console(width=_LOG_WIDTH)
     started = time.monotonic()
-    results: dict[str, list[Figure]] = {}
+    results: dict[str, list[Figure | Exhibit]] = {}
     failed = []
     for name in arguments.only or (name for name in BENCHMARKS if name not in ON_REQUEST):
         try:
@@ -79,7 +82,7 @@ def _hides_interrupt(error: BaseException | None) -> bool:
 
 def _run(
     console: Console, arguments: argparse.Namespace, name: str, started: float
-) -> list[Figure]:
+) -> list[Figure | Exhibit]:
     module, title = BENCHMARKS[name]
 
     def say(text: str) -> None:
@@ -90,9 +93,9 @@ def _run(
     say(f"{title} ...")
     with tempfile.TemporaryDirectory(prefix="freshet-bench-") as scratch:
         context = Context(arguments.quick, Path(scratch), arguments.cache, say)
-        figures: list[Figure] = importlib.import_module(module).run(context)
-    report.show(console, title, figures)
-    return figures
+        shown: list[Figure | Exhibit] = importlib.import_module(module).run(context)
+    report.show(console, title, shown)
+    return shown
 
 
 def _parse() -> argparse.Namespace:

@@ -9,6 +9,9 @@ import numpy as np
 from benchmarks.context import REPOSITORY
 from freshet.planner import Network, Problem, load_network
 
+MAX_VMS = 5
+"""In each region; the paper tells no number."""
+
 PROFILES = str(REPOSITORY / "examples" / "data" / "cloudcast")
 
 

@@ -6,18 +6,45 @@ import datetime
 import json
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.exhibits import Exhibit
 from benchmarks.figures import Figure
+from freshet.report.figures import to_png
+
+Shown = Figure | Exhibit
 
 
-def show(console: Console, title: str, figures: Sequence[Figure]) -> None:
-    """Prints a table of one benchmark's figures."""
+def show(console: Console, title: str, shown: Sequence[Shown]) -> None:
+    """Prints a table of one benchmark's figures, then its exhibits."""
+    figures = _figures(shown)
+    if figures:
+        _show_figures(console, title, figures)
+    for exhibit in _exhibits(shown):
+        table = Table(title=exhibit.title, title_justify="left", title_style="bold")
+        for column in exhibit.columns:
+            table.add_column(column, overflow="fold")
+        for row in exhibit.rows:
+            table.add_row(*row)
+        console.print(table)
+        if exhibit.note:
+            console.print(exhibit.note)
+
+
+def _figures(shown: Sequence[Shown]) -> list[Figure]:
+    return [each for each in shown if isinstance(each, Figure)]
+
+
+def _exhibits(shown: Sequence[Shown]) -> list[Exhibit]:
+    return [each for each in shown if isinstance(each, Exhibit)]
+
+
+def _show_figures(console: Console, title: str, figures: Sequence[Figure]) -> None:
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("figure", overflow="fold")
     for column in ("median", "spread"):
@@ -52,8 +79,8 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
 
 
-def write(out: Path, results: dict[str, list[Figure]], *, quick: bool) -> Path:
-    """Writes ``report.json``, ``report.md`` and charts for each benchmark.
+def write(out: Path, results: Mapping[str, Sequence[Shown]], *, quick: bool) -> Path:
+    """Writes ``report.json``, ``report.md``, and charts and pictures for each benchmark.
 
     Returns:
         Path of ``report.json``.
@@ -64,30 +91,34 @@ def write(out: Path, results: dict[str, list[Figure]], *, quick: bool) -> Path:
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "machine": machine(),
         "quick": quick,
-        "benchmarks": {
-            name: [figure.to_dict() for figure in figures] for name, figures in results.items()
-        },
+        "benchmarks": {name: [each.to_dict() for each in shown] for name, shown in results.items()},
     }
     report.write_text(json.dumps(document, indent=1, ensure_ascii=False), encoding="utf-8")
     (out / "report.md").write_text(_markdown(results), encoding="utf-8")
-    for name, figures in results.items():
-        _chart(out / f"{name}.png", name, [figure for figure in figures if figure.at is None])
+    for name, shown in results.items():
+        for exhibit in _exhibits(shown):
+            if exhibit.picture is not None:
+                (out / f"{exhibit.name}.png").write_bytes(to_png(exhibit.picture))
+        figures = _figures(shown)
+        bars = [figure for figure in figures if figure.at is None]
+        if bars:
+            _chart(out / f"{name}.png", name, bars)
         curves = [figure for figure in figures if figure.at is not None]
         if curves:
             _curves(out / f"{name}-growth.png", name, curves)
     return report
 
 
-def _markdown(results: dict[str, list[Figure]]) -> str:
+def _markdown(results: Mapping[str, Sequence[Shown]]) -> str:
     """The tables as Markdown, for docs/benchmarks.md."""
     lines = []
-    for name, figures in results.items():
+    for name, shown in results.items():
         lines += [
             f"### {name}\n",
             "| figure | median | spread | beside | aim |",
             "|---|---|---|---|---|",
         ]
-        for figure in figures:
+        for figure in _figures(shown):
             spread = "" if figure.spread is None else f"{figure.spread:.0%}"
             aim = ""
             if figure.aim is not None:
@@ -95,6 +126,7 @@ def _markdown(results: dict[str, list[Figure]]) -> str:
             value = f"{_number(figure.median)} {figure.unit}"
             lines.append(f"| {figure.name} | {value} | {spread} | {_beside(figure)} | {aim} |")
         lines.append("")
+        lines += [exhibit.to_markdown() for exhibit in _exhibits(shown)]
     return "\n".join(lines)
 
 

@@ -33,7 +33,10 @@ CLUSTERS = 20
 WAYPOINTS_IN_A_ROW = 2
 
 TIME_LIMIT_S = 60.0
-"""Of one mixed-integer program."""
+"""Of one mixed-integer program, in CPU seconds."""
+
+_CPU_CLOCK = "timing/clocktype = 1"
+"""Makes SCIP's limit one of CPU seconds, so that plans depend less on what else runs."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,17 @@ class Approximations:
 EXACT = Approximations(None, None, False)
 
 
-def solve(problem: Problem, approximations: Approximations = Approximations()) -> Plan:
+def solve(
+    problem: Problem,
+    approximations: Approximations = Approximations(),
+    time_limit_s: float | None = None,
+) -> Plan:
     """Plans equal stripes.
 
     Args:
         problem: with a deadline, which the program can't do without.
         approximations: to use.
+        time_limit_s: CPU seconds for all programs together; None for ``TIME_LIMIT_S`` for each.
 
     Raises:
         NoPlanError: there is no deadline, or no plan was found in time.
@@ -76,11 +84,15 @@ def solve(problem: Problem, approximations: Approximations = Approximations()) -
     one_by_one = approximations.stripe_iterative
     trees: list[Tree] = []
     bound = 0.0
+    solving_since = time.process_time()
     for _ in range(stripes if one_by_one else 1):
         program = _Program(problem, nodes, stripes, 1 if one_by_one else stripes, trees)
         if approximations.waypoints is not None:
             program.limit_hops(approximations.waypoints + 1)
-        found, bound = program.solve()
+        left = TIME_LIMIT_S
+        if time_limit_s is not None:
+            left = time_limit_s - (time.process_time() - solving_since)
+        found, bound = program.solve(left)
         trees += found
     placed = [(tree, 1.0 / stripes) for tree in trees]
     shares = shares_of(problem, _mix(trees, stripes))
@@ -111,7 +123,7 @@ class _Program:
         links = problem.network.links
         self._edges = [(u, v) for u in nodes for v in nodes if links[u, v] and v != problem.root]
         self._solver = solver = pywraplp.Solver.CreateSolver("SCIP")
-        solver.SetTimeLimit(round(TIME_LIMIT_S * 1000))
+        solver.SetSolverSpecificParametersAsString(_CPU_CLOCK)
         most = problem.network.max_vms
         self._vms = {v: solver.IntVar(0, int(most[v]), "") for v in nodes}  # eq. 13
         self._paths = [{edge: solver.BoolVar("") for edge in self._edges} for _ in range(count)]
@@ -127,14 +139,27 @@ class _Program:
             for (u, v), used in path.items():
                 self._solver.Add(depth[v] >= depth[u] + 1 - (hops + 1) * (1 - used))
 
-    def solve(self) -> tuple[list[Tree], float]:
+    def solve(self, time_limit_s: float) -> tuple[list[Tree], float]:
         """The stripes' trees, and a bound of the cost.
+
+        Args:
+            time_limit_s: CPU seconds, after which the best trees so far do.
 
         Raises:
             NoPlanError: there are none, or none was found in time.
         """
         problem = self._problem
-        if self._solver.Solve() not in (pywraplp.Solver.OPTIMAL, pywraplp.Solver.FEASIBLE):
+        status = pywraplp.Solver.NOT_SOLVED
+        if time_limit_s > 0:
+            # In ms, of which 0 would be no limit.
+            self._solver.SetTimeLimit(max(1, round(time_limit_s * 1000)))
+            status = self._solver.Solve()
+        if status == pywraplp.Solver.NOT_SOLVED:
+            raise NoPlanError(
+                f"{NAME} was cut off before it found a plan within {problem.deadline_s:g} s; allow "
+                "more time, or use the algorithm 'optimal'"
+            )
+        if status not in (pywraplp.Solver.OPTIMAL, pywraplp.Solver.FEASIBLE):
             raise NoPlanError(
                 f"{NAME} finds no plan within {problem.deadline_s:g} s; allow more time, or use "
                 "the algorithm 'optimal'"
