@@ -13,9 +13,9 @@ from benchmarks.timed_solves import ALL, solve_in
 from freshet.planner import Billing, Network, Plan, Problem, make_plan
 from freshet.planner.algorithms import ALGORITHMS, FOR_SMALL_NETWORKS
 from freshet.planner.baselines import cloudcast
+from freshet.planner.drawing.tradeoff import draw_tradeoff
 from freshet.planner.frontier import Frontier, frontier
 from freshet.planner.optimal import planner as optimal
-from freshet.planner.picture import draw_tradeoff
 
 BASELINES = tuple(
     name
