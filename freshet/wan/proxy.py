@@ -251,8 +251,9 @@ class Connection:
         self._pumps: dict[Direction, Pump] = {}
         self._tasks: dict[tuple[Direction, str], asyncio.Task[None]] = {}
         self._delivering = set(Direction.BOTH.each)
+        self._is_clean = True
         self._over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._is_dropped = False
+        self._lost: Direction | None = None
 
     async def run(self) -> None:
         """Passes bytes until both ends have ended, or one was reset."""
@@ -275,11 +276,11 @@ class Connection:
         Args:
             direction: whose bytes on the way are lost; those of the other still arrive.
         """
-        if self._is_dropped or self._over.done():
+        if self._over.done() or direction is self._lost:
             return
-        self._is_dropped = True
-        self._link.counters.reset += 1
-        if direction is Direction.BOTH or not self._pumps:
+        before, self._lost = self._lost, direction
+        self._link.counters.reset += before is None
+        if direction is Direction.BOTH or before is not None or not self._pumps:
             self._end(clean=False)
             return
         lost, kept = direction, direction.opposite
@@ -329,12 +330,15 @@ class Connection:
             await _flush(pump.sink)
             self._end(clean=False)
         except OSError:
-            # The receiver is gone; its reset travels back like anything else that it sends.
+            # The receiver is gone; its reset travels back like anything else that it sends. The
+            # reader there may have seen an end instead, if this send was told of the reset.
+            self._is_clean = False
+            self._delivering.discard(direction)
             self._break_off(direction.opposite)
         else:
             self._delivering.discard(direction)
             if not self._delivering:
-                self._end(clean=True)
+                self._end(clean=self._is_clean)
 
     def _break_off(self, direction: Direction) -> None:
         if direction in self._delivering:
@@ -430,12 +434,14 @@ class Link:
                     self.counters.refused += 1
                     _abort(client)
                 else:
-                    self._keep(self._run(Connection(self, client, target_port)))
+                    connection = Connection(self, client, target_port)
+                    # At once: a cut that comes before the task begins must find it.
+                    self._connections.add(connection)
+                    self.counters.opened += 1
+                    self.counters.open += 1
+                    self._keep(self._run(connection))
 
     async def _run(self, connection: Connection) -> None:
-        self._connections.add(connection)
-        self.counters.opened += 1
-        self.counters.open += 1
         try:
             await connection.run()
         finally:

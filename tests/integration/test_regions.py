@@ -144,10 +144,10 @@ def test_a_script_of_faults_runs_by_its_times(regions: Regions) -> None:
     script = FaultScript(
         regions,
         [
-            Fault(Kind.EMPTY, 0.6, 0.2, region=AWAY, server=Server.REDIS),
-            Fault(Kind.STALL, 0.1, 0.3, links=(THERE,)),
-            Fault(Kind.SLOW, 0.1, 0.5, links=(THERE,), delay_ms=30),
-            Fault(Kind.RESET, 0.4, region=AWAY),
+            Fault(Kind.EMPTY, 1.2, 0.1, region=AWAY, server=Server.REDIS),
+            Fault(Kind.STALL, 0.1, 0.9, links=(THERE,)),
+            Fault(Kind.SLOW, 0.1, 1, links=(THERE,), delay_ms=30),
+            Fault(Kind.RESET, 1, region=AWAY),
         ],
     )
     with script:

@@ -20,7 +20,7 @@ _NUMBERS = itertools.count()
 
 
 @dataclass
-class Path:
+class Way:
     """A link to a server of the test."""
 
     wan: Wan
@@ -61,7 +61,7 @@ def wan(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wan]:
 
 
 @pytest.fixture
-def path(wan: Wan) -> Iterator[Path]:
+def way(wan: Wan) -> Iterator[Way]:
     """A link without limit or delay."""
     with ExitStack() as sockets:
         listener = sockets.enter_context(socket.create_server((LOOPBACK, 0)))
@@ -69,6 +69,6 @@ def path(wan: Wan) -> Iterator[Path]:
         link = f"here->there{next(_NUMBERS)}"
         (port,) = wan.open(link, [listener.getsockname()[1]])
         try:
-            yield Path(wan, link, port, listener, sockets)
+            yield Way(wan, link, port, listener, sockets)
         finally:
             wan.heal(link)
