@@ -154,7 +154,6 @@ class Pump:
         self._buffered_bytes = 0
         self._room = Wakeup()
         self._work = Wakeup()
-        self._last_due_s = 0.0
 
     async def read(self) -> None:
         """Reads until the sender ends or resets the connection."""
@@ -213,10 +212,9 @@ class Pump:
         self._work.wake()
 
     def _put(self, data: bytes | None) -> None:
+        # What is due earlier by jitter waits in the queue behind what is due later.
         due_s = asyncio.get_running_loop().time() + self.lane.delay_s()
-        # Jitter must not reorder a connection's bytes.
-        self._last_due_s = max(self._last_due_s, due_s)
-        self._queue.append((self._last_due_s, data))
+        self._queue.append((due_s, data))
         self._work.wake()
 
     def _forget(self, count_bytes: int) -> None:

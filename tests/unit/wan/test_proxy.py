@@ -265,20 +265,22 @@ def test_a_reset_of_one_direction_delivers_the_other(way: Way, lost: Direction) 
     client, server = way.connect()
     round_trip_s(client, server)
     way.wan.stall(way.link)
-    client.sendall(b"question")
-    server.sendall(b"answer")
-    wait_for(lambda: way.state.bytes_held == len(b"questionanswer"), "both are held")
+    # More than the kernel buffers, from which a reset would overtake it.
+    there, back = pattern(3_000_000), pattern(2_000_000)[::-1]
+    client.sendall(there)
+    server.sendall(back)
+    wait_for(lambda: way.state.bytes_held == len(there) + len(back), "both are held")
 
     way.wan.reset(way.link, lost)
     way.wan.heal(way.link)
 
-    kept, text = (client, b"answer") if lost is Direction.FORWARD else (server, b"question")
-    assert receive(kept, len(text)) == text
+    kept, data = (client, back) if lost is Direction.FORWARD else (server, there)
+    assert receive(kept, len(data)) == data
     for end in (client, server):
         with pytest.raises(ConnectionResetError):
             end.recv(1)
     dropped = way.state.forward.bytes_dropped, way.state.backward.bytes_dropped
-    assert dropped == ((8, 0) if lost is Direction.FORWARD else (0, 6))
+    assert dropped == ((len(there), 0) if lost is Direction.FORWARD else (0, len(back)))
 
 
 @pytest.mark.parametrize("direction", list(Direction))
