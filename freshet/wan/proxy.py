@@ -32,7 +32,7 @@ _SOCKET_BUFFER_BYTES = 256 * 1024
 """Of the kernel, for each end; else it would take megabytes that the link has not let through."""
 
 _BACKLOG = 256
-_FLUSH_DEADLINE_S = 1.0
+_FLUSH_DEADLINE_S = 5.0
 
 _END = b""
 """In a queue: the sender will send no more."""

@@ -16,6 +16,7 @@ from freshet.wan.client import LinkState, Wan
 TIMEOUT_S = 20.0
 """Of each operation on a socket: a test that hangs fails instead."""
 
+_NARROW_BYTES = 32 * 1024
 _NUMBERS = itertools.count()
 
 
@@ -28,6 +29,7 @@ class Way:
     port: int
     listener: socket.socket
     _sockets: ExitStack
+    client_buffer_bytes: int | None = None
 
     @property
     def state(self) -> LinkState:
@@ -36,9 +38,13 @@ class Way:
 
     def dial(self) -> socket.socket:
         """The client's end of a new connection."""
-        client = socket.create_connection((LOOPBACK, self.port), timeout=TIMEOUT_S)
+        client = self._sockets.enter_context(socket.socket())
+        client.settimeout(TIMEOUT_S)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return self._sockets.enter_context(client)
+        if self.client_buffer_bytes is not None:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.client_buffer_bytes)
+        client.connect((LOOPBACK, self.port))
+        return client
 
     def accept(self) -> socket.socket:
         """The server's end of the next connection."""
@@ -46,6 +52,11 @@ class Way:
         server.settimeout(TIMEOUT_S)
         server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self._sockets.enter_context(server)
+
+    def narrow(self) -> None:
+        """Has both ends of later connections receive into small buffers of the kernel."""
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _NARROW_BYTES)
+        self.client_buffer_bytes = _NARROW_BYTES
 
     def connect(self) -> tuple[socket.socket, socket.socket]:
         """Both ends of a new connection."""
