@@ -1,65 +1,102 @@
 """A weight that no Steiner tree in time is below, for any number of terminals.
 
-Wong's dual ascent, as in ``steiner_bound``, where paths must be in time: of each terminal, the
-edges that have paid all of their weight lead to it from some nodes with some least delay. Every
-path in time has a last edge that has not paid, and comes to such a node by it early enough. All
-edges that might be this one pay.
+Wong's dual ascent ("A dual ascent approach for Steiner tree problems on a directed graph",
+Mathematical Programming 28, 1984), where paths must be in time: the edges that have paid all of
+their weight lead to a terminal from some nodes with some least delay. A path in time that has not
+paid comes, by some edge, from where that delay is too long to where it is short enough. All edges
+that might be this one pay; they are a cut.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from freshet.planner.problem import Floats
+from freshet.planner.shortest_paths import all_shortest_paths
 from freshet.planner.steiner_in_time import ROUNDING
 
 
-def ascend_in_time(
-    weights: Floats,
-    delays: Floats,
-    early: Floats,
-    limit: float,
-    root: int,
-    terminals: Sequence[int],
-) -> tuple[float, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """The paths that count.
+
+    Args:
+        delays: of edges [n, n], not negative; infinite where there is none.
+        early: least delay from the root [n].
+        limit: delay of a path, finite.
+        root: where trees begin.
+        terminals: that they reach.
+    """
+
+    delays: Floats
+    early: Floats
+    limit: float
+    root: int
+    terminals: tuple[int, ...]
+
+    @classmethod
+    def within(cls, delays: Floats, limit: float, root: int, terminals: Sequence[int]) -> Paths:
+        """Paths of at most so much delay."""
+        proper = delays.copy()
+        np.fill_diagonal(proper, np.inf)
+        return cls(proper, all_shortest_paths(proper)[0][root], limit, root, tuple(terminals))
+
+    @classmethod
+    def any(cls, nodes: int, root: int, terminals: Sequence[int]) -> Paths:
+        """All paths: they take no time."""
+        nothing = np.zeros((nodes, nodes))
+        np.fill_diagonal(nothing, np.inf)
+        return cls(nothing, np.zeros(nodes), 1.0, root, tuple(terminals))
+
+
+@dataclass(frozen=True, eq=False)
+class Ascent:
+    """What the ascent leads to."""
+
+    bound: float
+    """No tree is lighter; infinite if there is none."""
+
+    paid: npt.NDArray[np.bool_]
+    """Which edges have paid all of their weight [n, n]; they hold a tree."""
+
+    cuts: list[npt.NDArray[np.int64]]
+    """Edges, as positions in a raveled [n, n], of which a tree must have one in each cut."""
+
+
+def ascend(weights: Floats, paths: Paths) -> Ascent:
     """The dual ascent.
 
     Args:
         weights: of edges [n, n], not negative; infinite where there is none.
-        delays: of edges [n, n], more than 0; infinite where there is none.
-        early: least delay from the root [n].
-        limit: delay of a path.
-        root: where trees begin.
-        terminals: that they reach.
-
-    Returns:
-        The bound, and which edges have paid all of their weight [n, n]; they hold paths in time.
-        Infinite if a terminal has none.
+        paths: that lead to a terminal.
     """
-    left, latest, bound = weights.copy(), limit * (1 + ROUNDING), 0.0
+    left, bound, cuts = weights.copy(), 0.0, list[npt.NDArray[np.int64]]()
     np.fill_diagonal(left, np.inf)
-    left[~np.isfinite(delays)] = np.inf
-    until = early[:, None] + delays
-    toward = {t: _start(len(weights), t) for t in terminals}
-    sizes = dict.fromkeys(terminals, 1)
-    while toward:
-        terminal = min(toward, key=lambda t: (sizes[t], t))
-        reach = toward[terminal] = _grown(toward[terminal], left, delays)
-        if reach[root] <= latest:
-            del toward[terminal]
+    latest = paths.limit * (1 + ROUNDING)
+    until = paths.early[:, None] + paths.delays
+    reach = {terminal: _start(len(weights), terminal) for terminal in paths.terminals}
+    sizes = dict.fromkeys(paths.terminals, 1)
+    while reach:
+        terminal = min(reach, key=lambda t: (sizes[t], t))
+        here = reach[terminal] = _grown(reach[terminal], left, paths.delays)
+        if here[paths.root] <= latest:
+            del reach[terminal]
             continue
-        pays = (until + reach[None, :] <= latest) & (left > 0)
-        if not pays.any():
-            return np.inf, left <= 0
-        step = float(left[pays].min())
-        if not np.isfinite(step):
-            return np.inf, left <= 0
+        cut = (until + here <= latest) & (here[:, None] > paths.delays + here)
+        cut &= np.isfinite(left)
+        edges = np.flatnonzero(cut)
+        if not len(edges):
+            return Ascent(np.inf, left <= 0.0, cuts)
+        step = float(left.ravel()[edges].min())
         bound += step
-        left[pays] -= step
-        sizes[terminal] = int(pays.sum())
-    return bound, left <= 0.0
+        left.ravel()[edges] -= step
+        cuts.append(edges)
+        sizes[terminal] = len(edges)
+    return Ascent(bound, left <= 0.0, cuts)
 
 
 def _start(n: int, terminal: int) -> Floats:

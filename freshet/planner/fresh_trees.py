@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from freshet.planner.ascent_in_time import ascend_in_time
+from freshet.planner.ascent_in_time import Paths, ascend
 from freshet.planner.delays import Delays
 from freshet.planner.exact_in_time import Labels
 from freshet.planner.optimal.pricing import light_trees
@@ -15,6 +15,7 @@ from freshet.planner.problem import Floats, Problem
 from freshet.planner.shortest_paths import all_shortest_paths, path_edges
 from freshet.planner.steiner import all_sets, runs
 from freshet.planner.steiner_bound import leaf_order
+from freshet.planner.steiner_cuts import CutProgram
 from freshet.planner.steiner_in_time import ROUNDING, Priced, Timetable, Walk
 from freshet.planner.trees import Edge, Tree, arborescence_in
 
@@ -72,9 +73,9 @@ class FreshTrees:
         if self._limit is None:
             return light_trees(weights, self._root, self._terminals)
         if len(self._terminals) <= MAX_EXACT_TERMINALS:
-            known, bound = self._few(weights, self._limit)
+            known, bound = self._few(weights)
         else:
-            known, bound = self._many(weights, self._limit)
+            known, bound = self._many(weights)
         ordered = sorted(known, key=lambda tree: (known[tree], tree))[:_MOST_TREES]
         self._seen.update(ordered)
         return ordered, bound
@@ -90,6 +91,15 @@ class FreshTrees:
         return all_shortest_paths(self._hops)
 
     @cached_property
+    def _paths(self) -> Paths:
+        assert self._limit is not None
+        return Paths.within(self._hops, self._limit, self._root, self._terminals)
+
+    @cached_property
+    def _cuts(self) -> CutProgram:
+        return CutProgram(self._paths)
+
+    @cached_property
     def _timetable(self) -> Timetable:
         return self._timetable_of(self._terminals)
 
@@ -99,7 +109,7 @@ class FreshTrees:
         family = all_sets(len(terminals)) if few else runs(len(terminals))
         return Timetable(self._hops, self._limit, self._root, terminals, family)
 
-    def _few(self, weights: Floats, limit: float) -> tuple[dict[Tree, float], float]:
+    def _few(self, weights: Floats) -> tuple[dict[Tree, float], float]:
         known = self._trees_of([self.freshest or ()], weights)
         best = self._improve(self._timetable, weights, known, _PRICINGS)
         if best is None:
@@ -119,22 +129,32 @@ class FreshTrees:
             bound = max(bound, lightest * (1 - _CLOSE)) if known else np.inf
         return known, bound
 
-    def _many(self, weights: Floats, limit: float) -> tuple[dict[Tree, float], float]:
-        hops, early = self._hops, self._distances[0][self._root]
-        bound, free = ascend_in_time(weights, hops, early, limit, self._root, self._terminals)
-        if not np.isfinite(bound):
-            return {}, bound
-        paid = map(tuple, np.argwhere(free).tolist())
-        known = self._trees_of([set(paid), self.freshest or ()], weights)
-        for _ in range(2):
-            order = leaf_order(min(known, key=lambda t: (known[t], t)), self._root, self._terminals)
-            place = {terminal: i for i, terminal in enumerate(self._terminals)}
+    def _many(self, weights: Floats) -> tuple[dict[Tree, float], float]:
+        ascent = ascend(weights, self._paths)
+        if not np.isfinite(ascent.bound):
+            return {}, np.inf
+        known = self._trees_of([_edges(ascent.paid), self.freshest or ()], weights)
+        self._turn(weights, known)
+        best = min(known, key=lambda tree: (known[tree], tree))
+        enough = known[best] * (1 - _CLOSE)
+        if best in self._seen and ascent.bound < enough:
+            ascent = self._cuts.bound(weights, ascent, enough)
+            known.update(self._trees_of([_edges(ascent.paid)], weights))
+            if min(known.values()) < known[best]:
+                self._turn(weights, known)
+        return known, ascent.bound
+
+    def _turn(self, weights: Floats, known: dict[Tree, float]) -> None:
+        """Adds trees whose leaves are in the order of the lightest one's."""
+        place = {terminal: i for i, terminal in enumerate(self._terminals)}
+        for backwards in (False, True):
+            tree = min(known, key=lambda t: (known[t], t))
+            order = leaf_order(tree, self._root, self._terminals, backwards=backwards)
             chosen = [place[terminal] for terminal in order]
             prices, self._prices = self._prices, self._prices[chosen]
             self._improve(self._timetable_of(order), weights, known, _PRICINGS_IF_MANY)
             prices[chosen] = self._prices
             self._prices = prices
-        return known, bound
 
     def _improve(
         self, timetable: Timetable, weights: Floats, known: dict[Tree, float], most: int
@@ -188,6 +208,10 @@ class FreshTrees:
                 if np.isfinite(weight):
                     found[tree] = weight
         return found
+
+
+def _edges(chosen: np.ndarray) -> set[Edge]:
+    return set(map(tuple, np.argwhere(chosen).tolist()))
 
 
 def _moved(prices: Floats, walk: Walk, latest: float, step: float, missing: float) -> Floats | None:

@@ -24,9 +24,9 @@ from freshet.planner import (
     plan_stream,
     replan_stream,
 )
-from freshet.planner.ascent_in_time import ascend_in_time
+from freshet.planner.ascent_in_time import Paths, ascend
 from freshet.planner.problem import Floats
-from freshet.planner.shortest_paths import all_shortest_paths
+from freshet.planner.steiner_cuts import CutProgram
 from tests.unit.planner.networks import INTER_CLOUD, clouds, random_network
 from tests.unit.planner.stream_checker import assert_valid, random_stream
 
@@ -79,10 +79,11 @@ def test_trees_in_time(seed: int, terminals: int, limit: float) -> None:
     search = stream.fresh_trees()
     first, second = (search(weights) for _ in range(2))
     ends = stream.problem.terminals
-    early, _ = all_shortest_paths(hops)
-    ascended, _ = ascend_in_time(weights, hops, early[0], limit, 0, ends)
+    paths = Paths.within(hops, limit, 0, ends)
+    ascent = ascend(weights, paths)
+    raised = CutProgram(paths).bound(weights, ascent, np.inf)
     assert first[1] <= best * (1 + 1e-9)
-    assert ascended <= best * (1 + 1e-9)
+    assert ascent.bound <= raised.bound <= best * (1 + 1e-9)
     assert second[1] == pytest.approx(best, rel=1e-6)
     for trees, _ in (first, second):
         for tree in trees:
