@@ -33,6 +33,7 @@ BENCHMARKS = {
     "planner-paper": ("benchmarks.planner_paper", "The paper's evaluation; part of planner"),
     "planner-times": ("benchmarks.planner_times", "Solve times; part of planner"),
     "wan": ("benchmarks.wan", "Emulated WAN"),
+    "planner-streams": ("benchmarks.planner_streams", "Multicast plans for streams"),
     "scale": ("benchmarks.scale", "275,077 keys"),
     "robust-stl": ("benchmarks.robust_stl", "Loss where computing is dear"),
 }

@@ -66,6 +66,9 @@ class Ascent:
     cuts: list[npt.NDArray[np.int64]]
     """Edges, as positions in a raveled [n, n], of which a tree must have one in each cut."""
 
+    left: Floats
+    """Weight of edges that is not paid [n, n]."""
+
 
 def ascend(weights: Floats, paths: Paths) -> Ascent:
     """The dual ascent.
@@ -79,24 +82,25 @@ def ascend(weights: Floats, paths: Paths) -> Ascent:
     latest = paths.limit * (1 + ROUNDING)
     until = paths.early[:, None] + paths.delays
     reach = {terminal: _start(len(weights), terminal) for terminal in paths.terminals}
-    sizes = dict.fromkeys(paths.terminals, 1)
+    sizes, flat = dict.fromkeys(paths.terminals, 1), left.ravel()
+    free = np.flatnonzero(flat <= 0.0)
     while reach:
         terminal = min(reach, key=lambda t: (sizes[t], t))
-        here = reach[terminal] = _grown(reach[terminal], left, paths.delays)
+        here = reach[terminal] = _grown(reach[terminal], free, paths.delays)
         if here[paths.root] <= latest:
             del reach[terminal]
             continue
         cut = (until + here <= latest) & (here[:, None] > paths.delays + here)
-        cut &= np.isfinite(left)
         edges = np.flatnonzero(cut)
-        if not len(edges):
-            return Ascent(np.inf, left <= 0.0, cuts)
-        step = float(left.ravel()[edges].min())
+        step = float(flat[edges].min(initial=np.inf))
+        if not np.isfinite(step):
+            return Ascent(np.inf, left <= 0.0, cuts, left)
         bound += step
-        left.ravel()[edges] -= step
+        flat[edges] -= step
+        free = np.concatenate([free, edges[flat[edges] <= 0.0]])
         cuts.append(edges)
         sizes[terminal] = len(edges)
-    return Ascent(bound, left <= 0.0, cuts)
+    return Ascent(bound, left <= 0.0, cuts, left)
 
 
 def _start(n: int, terminal: int) -> Floats:
@@ -105,12 +109,12 @@ def _start(n: int, terminal: int) -> Floats:
     return reach
 
 
-def _grown(reach: Floats, left: Floats, delays: Floats) -> Floats:
+def _grown(reach: Floats, free: npt.NDArray[np.int64], delays: Floats) -> Floats:
     """Least delays to the terminal over edges that have paid."""
-    first, last = np.nonzero(left <= 0.0)
-    if not len(first):
+    if not len(free):
         return reach
-    steps = delays[first, last]
+    first, last = np.divmod(free, len(delays))
+    steps = delays.ravel()[free]
     while True:
         longer = reach.copy()
         np.minimum.at(longer, first, steps + reach[last])

@@ -54,6 +54,8 @@ class Labels:
         self._weights, self._most, self.made = weights, most, 0
         self._below = lightest * (1 - _ROUNDING) + priced.constant
         self._outside = priced.outside()
+        possible = np.isfinite(self._outside)
+        self._left = np.where(possible, self._below - np.where(possible, self._outside, 0), -np.inf)
         self._kept: dict[tuple[int, int], list[Label]] = {}
 
     def search(self) -> tuple[set[Edge] | None, bool]:
@@ -92,7 +94,7 @@ class Labels:
         return begun
 
     def _pairs(self, number: int, first: int, rest: int, node: int) -> list[Label]:
-        most = self._below - self._outside[number, node]
+        most = self._left[number, node]
         found = []
         for one in self._kept[first, node]:
             for other in self._kept[rest, node]:
@@ -136,9 +138,8 @@ class Labels:
     ) -> None:
         """Light trees first: one is kept if it is faster than all lighter ones."""
         latest = (self._timetable.latest - self._timetable.early).tolist()
-        most = (self._below - self._outside[number]).tolist()
+        most = self._left[number].tolist()
         fastest = defaultdict[int, float](lambda: float("inf"))
-        order = self.made
         heap = [(label.weight, label.slowest, i, node, label)
                 for i, (node, label) in enumerate(begun)]  # fmt: skip
         heapq.heapify(heap)

@@ -107,7 +107,7 @@ class FreshTrees:
         assert self._limit is not None
         few = len(terminals) <= MAX_EXACT_TERMINALS
         family = all_sets(len(terminals)) if few else runs(len(terminals))
-        return Timetable(self._hops, self._limit, self._root, terminals, family)
+        return Timetable(self._hops, self._limit, self._root, terminals, family, self._distances[0])
 
     def _few(self, weights: Floats) -> tuple[dict[Tree, float], float]:
         known = self._trees_of([self.freshest or ()], weights)

@@ -40,12 +40,39 @@ def bounded_trees(weights: Floats, root: int, terminals: Sequence[int]) -> tuple
     within = arborescence_in(map(tuple, np.argwhere(free).tolist()), weights, root, terminals)
     if within is not None:
         found[within] = None
-    tree = min(found, key=lambda tree: (_weight(weights, tree), tree))
+    return _turned(paths, root, terminals, list(found)), bound
+
+
+def within(
+    weights: Floats, root: int, terminals: Sequence[int], chosen: np.ndarray, known: list[Tree]
+) -> list[Tree]:
+    """Known trees, and those that edges of a good bound hold or lead to, lightest first.
+
+    Args:
+        weights: of edges [n, n], not negative; infinite where there is none.
+        root: where trees begin.
+        terminals: that they reach.
+        chosen: whether an edge is one of them [n, n].
+        known: trees, lightest first, at least one.
+    """
+    edges = map(tuple, np.argwhere(chosen & np.isfinite(weights)).tolist())
+    tree = arborescence_in(edges, weights, root, terminals)
+    if tree is None or weight_of(weights, tree) >= weight_of(weights, known[0]) or tree in known:
+        return known
+    return _turned(ShortestPaths(weights), root, terminals, [tree, *known])
+
+
+def _turned(
+    paths: ShortestPaths, root: int, terminals: Sequence[int], known: list[Tree]
+) -> list[Tree]:
+    """Trees, and the best ones with the same order of leaves as the lightest, lightest first."""
+    weights, found = paths.weights, dict.fromkeys(known)
+    tree = min(found, key=lambda tree: (weight_of(weights, tree), tree))
     for turn in range(_TURNS):
         order = leaf_order(tree, root, terminals, backwards=turn % 2 == 1)
         tree = lightest_in_order(paths, root, order)
         found[tree] = None
-    return sorted(found, key=lambda tree: (_weight(weights, tree), tree)), bound
+    return sorted(found, key=lambda tree: (weight_of(weights, tree), tree))
 
 
 def ascend(weights: Floats, root: int, terminals: Sequence[int]) -> tuple[float, np.ndarray]:
@@ -112,5 +139,6 @@ def _nearest_first(paths: ShortestPaths, root: int, terminals: Sequence[int]) ->
     return tree
 
 
-def _weight(weights: Floats, tree: Tree) -> float:
+def weight_of(weights: Floats, tree: Tree) -> float:
+    """The sum of a tree's edges."""
     return float(sum(weights[u, v] for u, v in tree))

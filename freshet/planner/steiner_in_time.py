@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from freshet.planner.problem import Floats
-from freshet.planner.shortest_paths import all_shortest_paths
 from freshet.planner.steiner import Family, Level
 from freshet.planner.trees import Edge
 
@@ -79,14 +78,20 @@ class Timetable:
         root: where trees begin.
         terminals: that they reach.
         family: sets of terminals that trees are made of.
+        distance: delays of the fastest paths [n, n].
     """
 
     def __init__(
-        self, delays: Floats, limit: float, root: int, terminals: Sequence[int], family: Family
+        self,
+        delays: Floats,
+        limit: float,
+        root: int,
+        terminals: Sequence[int],
+        family: Family,
+        distance: Floats,
     ) -> None:
         self.delays, self.limit, self.root = delays, limit, root
         self.terminals, self.family = tuple(terminals), family
-        distance, _ = all_shortest_paths(delays)
         self.early = distance[root]
         """Least delay from the root [n]."""
         self.latest = limit * (1 + ROUNDING)
