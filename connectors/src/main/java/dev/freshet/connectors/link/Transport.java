@@ -9,7 +9,7 @@ package dev.freshet.connectors.link;
  */
 public interface Transport extends AutoCloseable {
 
-  /** Hears what became of a chunk; called on a thread of the transport. */
+  /** Hears once what became of a chunk; called on a thread of the transport. */
   @FunctionalInterface
   interface Callback {
     /**

@@ -32,8 +32,13 @@ public final class TestKafka implements AutoCloseable {
 
   /** Starts a broker on a free port. */
   public static TestKafka start() throws Exception {
-    Path directory = Files.createTempDirectory("freshet-kafka");
     int port = TestRedis.freePort();
+    return start(port, port);
+  }
+
+  /** Starts a broker that tells its clients to connect to another port: that of a proxy. */
+  public static TestKafka start(int port, int advertisedPort) throws Exception {
+    Path directory = Files.createTempDirectory("freshet-kafka");
     int controllerPort = TestRedis.freePort();
     String log = directory.resolve("log").toString();
     Formatter formatter = new Formatter();
@@ -52,6 +57,7 @@ public final class TestKafka implements AutoCloseable {
     config.put("controller.listener.names", "CONTROLLER");
     config.put(
         "listeners", "PLAINTEXT://127.0.0.1:" + port + ",CONTROLLER://127.0.0.1:" + controllerPort);
+    config.put("advertised.listeners", "PLAINTEXT://127.0.0.1:" + advertisedPort);
     config.put("log.dirs", log);
     config.put("offsets.topic.replication.factor", "1");
     config.put("offsets.topic.num.partitions", "1");
@@ -59,7 +65,7 @@ public final class TestKafka implements AutoCloseable {
     config.put("auto.create.topics.enable", "false");
     KafkaRaftServer server = new KafkaRaftServer(new KafkaConfig(config), Time.SYSTEM);
     server.startup();
-    return new TestKafka(directory, port, server);
+    return new TestKafka(directory, advertisedPort, server);
   }
 
   public String bootstrapServers() {
