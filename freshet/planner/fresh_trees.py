@@ -10,7 +10,7 @@ import numpy as np
 from freshet.planner.ascent_in_time import Paths, ascend
 from freshet.planner.delays import Delays
 from freshet.planner.exact_in_time import Labels
-from freshet.planner.optimal.pricing import light_trees
+from freshet.planner.optimal.pricing import pricing_for
 from freshet.planner.problem import Floats, Problem
 from freshet.planner.shortest_paths import all_shortest_paths, path_edges
 from freshet.planner.steiner import all_sets, runs
@@ -55,6 +55,7 @@ class FreshTrees:
     def __init__(self, problem: Problem, delays: Delays, freshness_s: float | None) -> None:
         self._root, self._terminals = problem.root, problem.terminals
         self._delays, self._limit = delays, freshness_s
+        self._whenever = pricing_for(problem)
         self._labels_left = _MAX_LABELS
         self._prices = np.zeros(len(self._terminals))
         self._seen: set[Tree] = set()
@@ -71,7 +72,7 @@ class FreshTrees:
     def __call__(self, weights: Floats) -> tuple[list[Tree], float]:
         """Light trees that are in time, lightest first, and a weight that none of them is below."""
         if self._limit is None:
-            return light_trees(weights, self._root, self._terminals)
+            return self._whenever(weights)
         if len(self._terminals) <= MAX_EXACT_TERMINALS:
             known, bound = self._few(weights)
         else:
