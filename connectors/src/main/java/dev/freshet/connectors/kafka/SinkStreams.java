@@ -3,11 +3,13 @@ package dev.freshet.connectors.kafka;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.freshet.connectors.format.DeploymentConfig;
+import dev.freshet.connectors.format.RegionsConfig;
 import dev.freshet.connectors.format.TableConfig;
 import dev.freshet.connectors.record.DeadLetters;
 import dev.freshet.schemas.DeadLetter;
 import dev.freshet.schemas.FeatureChange;
 import dev.freshet.schemas.Progress;
+import dev.freshet.schemas.RegionReport;
 import java.nio.ByteBuffer;
 import java.util.Properties;
 import org.apache.avro.specific.SpecificRecordBase;
@@ -28,6 +30,9 @@ public final class SinkStreams {
 
   /** Room for a record's key and its other fields beside the largest value. */
   private static final int ENVELOPE_BYTES = 128 * 1024;
+
+  /** Knowledge of ten thousand shards, and then some. */
+  private static final int REPORT_BYTES = 1 << 20;
 
   private SinkStreams() {}
 
@@ -78,6 +83,42 @@ public final class SinkStreams {
         DeadLetters::fit);
   }
 
+  /** Writes reports to home's progress topic, keyed by who reports of what. */
+  public static void regionReports(DataStream<RegionReport> reports, String regionsJson) {
+    RegionsConfig config = RegionsConfig.parse(regionsJson);
+    attach(
+        reports,
+        producerProperties(config.homeKafkaProperties(), REPORT_BYTES),
+        config.uid("report-sink"),
+        config.progressTopic(),
+        1,
+        RegionReport.class,
+        report ->
+            String.join(
+                    "/",
+                    "report",
+                    report.getReporter().name(),
+                    report.getRegion(),
+                    report.getTable(),
+                    String.valueOf(report.getSubtask()))
+                .getBytes(UTF_8),
+        report -> report);
+  }
+
+  /** Writes dead letters to the topic of the job's region, on its own broker. */
+  public static void regionDeadLetters(DataStream<DeadLetter> deadLetters, String regionsJson) {
+    RegionsConfig config = RegionsConfig.parse(regionsJson);
+    attach(
+        deadLetters,
+        producerProperties(config.kafkaProperties(), DeadLetters.MAX_VALUE_BYTES),
+        config.uid("dead-letters-sink"),
+        config.deadLettersTopic(),
+        1,
+        DeadLetter.class,
+        letter -> bytes(letter.getKey()),
+        DeadLetters::fit);
+  }
+
   private static <T extends SpecificRecordBase> void attach(
       DataStream<T> records,
       TableConfig config,
@@ -87,27 +128,49 @@ public final class SinkStreams {
       Class<T> type,
       SerializableFunction<T, byte[]> key,
       SerializableFunction<T, T> fit) {
+    attach(
+        records,
+        producerProperties(
+            deployment.kafkaProperties(),
+            Math.max(config.maxValueBytes(), DeadLetters.MAX_VALUE_BYTES)),
+        deployment.uid(what + "-sink"),
+        topic,
+        config.parallelism(),
+        type,
+        key,
+        fit);
+  }
+
+  private static <T extends SpecificRecordBase> void attach(
+      DataStream<T> records,
+      Properties producer,
+      String uid,
+      String topic,
+      int parallelism,
+      Class<T> type,
+      SerializableFunction<T, byte[]> key,
+      SerializableFunction<T, T> fit) {
     records
         .sinkTo(
             KafkaSink.<T>builder()
-                .setBootstrapServers(deployment.bootstrapServers())
-                .setKafkaProducerConfig(producerProperties(config, deployment))
+                .setBootstrapServers(producer.getProperty(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG))
+                .setKafkaProducerConfig(producer)
                 .setDeliveryGuarantee(DeliveryGuarantee.AT_LEAST_ONCE)
                 .setRecordSerializer(new AvroSinkSchema<>(topic, type, key, fit))
                 .build())
-        .uid(deployment.uid(what + "-sink"))
+        .uid(uid)
         .name("Write to " + topic)
-        .setParallelism(config.parallelism());
+        .setParallelism(parallelism);
   }
 
   /** The user's client properties, and ours where a promise depends on them. */
-  private static Properties producerProperties(TableConfig config, DeploymentConfig deployment) {
+  private static Properties producerProperties(Properties kafka, int largestValueBytes) {
     Properties properties = new Properties();
     properties.setProperty(ProducerConfig.LINGER_MS_CONFIG, LINGER_MS);
     properties.setProperty(ProducerConfig.COMPRESSION_TYPE_CONFIG, "lz4");
-    int largest = Math.max(config.maxValueBytes(), DeadLetters.MAX_VALUE_BYTES) + ENVELOPE_BYTES;
-    properties.setProperty(ProducerConfig.MAX_REQUEST_SIZE_CONFIG, String.valueOf(largest));
-    properties.putAll(deployment.kafkaProperties());
+    properties.setProperty(
+        ProducerConfig.MAX_REQUEST_SIZE_CONFIG, String.valueOf(largestValueBytes + ENVELOPE_BYTES));
+    properties.putAll(kafka);
     properties.setProperty(ProducerConfig.ACKS_CONFIG, "all");
     properties.setProperty(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, "true");
     return properties;
