@@ -353,7 +353,7 @@ def _spawn(settings: ChildSettings) -> tuple[socket.socket, subprocess.Popen[byt
                 stdout=output_write_fd,
                 stderr=output_write_fd,
                 pass_fds=(theirs.fileno(), pickled.fileno()),
-                env=_child_environment(),
+                env=child_environment(),
                 start_new_session=True,  # a Ctrl-C in the terminal is the parent's to handle
             )
         except OSError as e:
@@ -368,7 +368,7 @@ def _spawn(settings: ChildSettings) -> tuple[socket.socket, subprocess.Popen[byt
     return ours, process, output_fd
 
 
-def _child_environment() -> dict[str, str]:
+def child_environment() -> dict[str, str]:
     """The environment of the child: what is importable here is importable there."""
     standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
     paths = [
