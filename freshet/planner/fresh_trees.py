@@ -31,7 +31,7 @@ _PRICINGS = 12
 _PRICINGS_IF_MANY = 4
 _PATIENCE = 2
 _MOST_TREES = 4
-_MAX_LABELS = 600_000
+_MAX_LABELS = 300_000
 """That one object makes, and of these in one call at most ``_MAX_LABELS_AT_ONCE``: some seconds.
 
 A limit of work and not of time, so that the same input gives the same plan.
@@ -128,6 +128,11 @@ class FreshTrees:
             lightest = min(known.values())
         if complete:
             bound = max(bound, lightest * (1 - _CLOSE)) if known else np.inf
+        elif known:
+            enough = lightest * (1 - _CLOSE)
+            bound = max(
+                bound, self._cuts.bound(weights, ascend(weights, self._paths), enough).bound
+            )
         return known, bound
 
     def _many(self, weights: Floats) -> tuple[dict[Tree, float], float]:
