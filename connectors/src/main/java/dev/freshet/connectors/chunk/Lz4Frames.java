@@ -31,11 +31,26 @@ final class Lz4Frames {
   private static final int STORED = 0x8000_0000;
   private static final int SEED = 0;
 
-  private final LZ4Compressor compressor = LZ4Factory.fastestInstance().fastCompressor();
-  private final LZ4SafeDecompressor decompressor = LZ4Factory.fastestInstance().safeDecompressor();
+  private static final LZ4Factory LZ4 = nativeIfPossible();
+
+  private final LZ4Compressor compressor = LZ4.fastCompressor();
+  private final LZ4SafeDecompressor decompressor = LZ4.safeDecompressor();
   private final XXHash32 hash = XXHashFactory.fastestInstance().hash32();
   private ByteBuffer scratch = ByteBuffer.allocate(0);
   private byte[] raw = {};
+
+  /**
+   * The library itself takes native code only in the system's class loader, and jobs are in
+   * Flink's. It compresses more than twice as fast as Java's; each class loader that asks has a
+   * copy.
+   */
+  private static LZ4Factory nativeIfPossible() {
+    try {
+      return LZ4Factory.nativeInstance();
+    } catch (LinkageError | AssertionError | RuntimeException e) {
+      return LZ4Factory.fastestInstance();
+    }
+  }
 
   /** Compresses the first bytes of an array. The frame is valid until the next call. */
   ByteBuffer compress(byte[] bytes, int length) {
