@@ -34,7 +34,7 @@ TREES = st.recursive(
 FINGERPRINTS = {
     "FeatureValue": "cf6c727133e828b7",
     "FeatureChange": "bb7b9b7d3a29028f",
-    "DeadLetter": "a75c864627ae3482",
+    "DeadLetter": "52a2233f32f0652d",
     "Progress": "7fcb52e06e4b2ede",
     "Chunk": "084cd62d70e1ee24",
     "ChunkPayload": "cfa02003bec4a6e7",

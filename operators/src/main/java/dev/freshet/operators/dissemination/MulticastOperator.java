@@ -103,11 +103,13 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
     dissemination =
         new Dissemination(settings, transport, history, this::runOnTask, SystemClock.getInstance());
     unacknowledgedState =
-        getRuntimeContext()
+        context
+            .getKeyedStateStore()
             .getListState(
                 new ListStateDescriptor<>(
                     "unacknowledged", PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO));
-    headState = getRuntimeContext().getState(new ValueStateDescriptor<>(HEAD_STATE, Types.LONG));
+    headState =
+        context.getKeyedStateStore().getState(new ValueStateDescriptor<>(HEAD_STATE, Types.LONG));
     assumeHeads();
     restore();
   }
