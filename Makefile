@@ -41,10 +41,7 @@ demo: setup ## Run the main job on real data; writes out/demo/report.html
 
 .PHONY: test
 test: setup lint ## Lint, then run the Java and the Python tests
-	@echo "== Java tests"
-	$(MVN) -B -ntp test
-	@echo "== Python tests"
-	$(BIN)/python -m pytest
+	@tests/run "$(MVN) -B -ntp test" "$(BIN)/python -m pytest"
 
 .PHONY: lint
 lint: setup ## Check style and types of both languages
