@@ -316,12 +316,15 @@ class Config:
         """Properties of a librdkafka client (confluent-kafka)."""
         return client_properties(self.kafka_bootstrap, self.kafka_properties)
 
-    def kafka_admin_properties(self) -> dict[str, Any]:
+    def kafka_admin_properties(self, region: str | None = None) -> dict[str, Any]:
         """The same for kafka-python, which administers the topics.
 
         Properties that it has no name for tune the other clients and are left out.
+
+        Args:
+            region: whose broker; None for the one of this configuration's region.
         """
-        return admin_properties(self.kafka_bootstrap, self.kafka_properties)
+        return admin_properties(*self._broker(region))
 
     def kafka_java_properties(self, region: str | None = None) -> dict[str, str]:
         """The same for a Java client, which names a login and a certificate differently.
@@ -329,14 +332,17 @@ class Config:
         Args:
             region: whose broker; None for the one of this configuration's region.
         """
+        return java_properties(*self._broker(region))
+
+    def _broker(self, region: str | None) -> tuple[str, Mapping[str, str]]:
+        """Bootstrap servers and client properties of a region's broker, as reached from here."""
         if region is None or region == self.region:
-            return java_properties(self.kafka_bootstrap, self.kafka_properties)
+            return self.kafka_bootstrap, self.kafka_properties
         other = self.regions[region]
         assert other.kafka_bootstrap is not None, "only the region's own entry may leave it out"
-        inherited = self.kafka_properties
-        return java_properties(
-            other.kafka_bootstrap,
-            inherited if other.kafka_properties is None else other.kafka_properties,
+        inherited = other.kafka_properties is None
+        return other.kafka_bootstrap, (
+            self.kafka_properties if inherited else other.kafka_properties or {}
         )
 
 

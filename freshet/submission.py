@@ -1,4 +1,4 @@
-"""Submits feature jobs to Flink, as ``flink run -py`` by hand would."""
+"""Submits jobs to Flink, as ``flink run -py`` by hand would."""
 
 from __future__ import annotations
 
@@ -8,17 +8,26 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from freshet.config import Config, stack_home
-from freshet.errors import ConfigError, JobError, StackError
+from freshet.errors import ConfigError, FreshetError, JobError, StackError
 from freshet.stack.flink_rest import FlinkRest, JobStatus, root_cause
 from freshet.stack.layout import flink_home, flink_jar, job_script
-from freshet.topics import DEFAULT_PARTITIONS, create_missing_topics, topics_of_table
+from freshet.topics import (
+    DEFAULT_PARTITIONS,
+    Log,
+    create_missing_topics,
+    inbox_of_region,
+    progress_topic,
+    topics_of_multicast,
+    topics_of_region,
+    topics_of_table,
+)
 
 if TYPE_CHECKING:
     from freshet.stack.stack import Stack
@@ -53,6 +62,27 @@ def tables_of_job(job_name: str) -> list[str]:
     return job_name.removeprefix(_JOB_PREFIX).split(_TABLE_SEPARATOR)
 
 
+_MULTICAST_PREFIX = "multicast "
+_REGION_PREFIX = "region "
+
+
+def multicast_job_name(*tables: str) -> str:
+    """Name in Flink of the job that sends these tables to other regions."""
+    return _MULTICAST_PREFIX + _TABLE_SEPARATOR.join(tables)
+
+
+def tables_of_multicast_job(job_name: str) -> list[str]:
+    """Tables that a multicast job of this name sends; none of another job."""
+    if not job_name.startswith(_MULTICAST_PREFIX):
+        return []
+    return job_name.removeprefix(_MULTICAST_PREFIX).split(_TABLE_SEPARATOR)
+
+
+def region_job_name(region: str) -> str:
+    """Name in Flink of a region's job."""
+    return _REGION_PREFIX + region
+
+
 @dataclass(frozen=True)
 class Submission:
     """A job that runs, and what was done for it."""
@@ -64,6 +94,9 @@ class Submission:
     topics_created: list[str]
     log: Path
     """Output of Flink's client."""
+
+    warnings: tuple[str, ...] = ()
+    """What could not be done, and does not keep the job from running."""
 
 
 def submit_table(
@@ -130,14 +163,10 @@ def submit_tables(
     from freshet.store.registry import register_table
     from freshet.table import load_table
 
-    if config.flink_rest is None:
-        raise StackError(
-            "no Flink is configured; set flink_rest in the configuration, or FRESHET_FLINK_REST"
-        )
+    rest = _flink(config)
     tables = [load_table(file) for file in files]
     _check_can_share_a_job(tables)
     subtasks = parallelism or tables[0].parallelism
-    rest = FlinkRest(config.flink_rest)
     _check_slots(rest, subtasks, stack)
     _check_not_running(rest, tables)
     created = []
@@ -154,50 +183,165 @@ def submit_tables(
         redis.close()
 
     name = _TABLE_SEPARATOR.join(table.name for table in tables)
+    script = _Script("feature_job", tuple(files), subtasks, savepoint, tuple(python_files))
+    job, log = _submit(script, name, config, rest, stack, running_deadline_s)
+    return Submission(name, job, created, log)
+
+
+def submit_multicast(
+    files: Sequence[Path],
+    config: Config,
+    *,
+    stack: Stack | None = None,
+    parallelism: int = 1,
+    savepoint: str | None = None,
+    running_deadline_s: float = RUNNING_DEADLINE_S,
+) -> Submission:
+    """Submits the job that sends tables to the regions that serve them; waits until it runs.
+
+    The inboxes of regions whose brokers answer are made, too; a region that does not answer makes
+    its own when its job is submitted.
+
+    Args:
+        files: the tables' definitions.
+        config: of the home region.
+        stack: the embedded stack, if ``config`` is its own.
+        parallelism: subtasks, each of which has links of its own to every next hop.
+        savepoint: path to start from; None to start without state: regions then catch up.
+        running_deadline_s: how long the job may take until all of its subtasks run, seconds.
+
+    Raises:
+        ConfigError: a table cannot be sent, or the planner's profiles are wrong.
+        JobError: a job sends one of the tables already, Flink refused this one, or it does not run.
+        StackError: Flink does not answer.
+        FreshetError: home's Kafka does not answer.
+    """
+    from freshet.multicast.building import planner_settings
+    from freshet.table import load_table
+
+    rest = _flink(config)
+    tables = [load_table(file) for file in files]
+    _check_slots(rest, parallelism, stack)
+    for job in _unended(rest):
+        for name in {table.name for table in tables} & set(tables_of_multicast_job(job.name)):
+            raise JobError(
+                f"table {name} is sent by job {job.id} already, which is {job.state}; cancel it"
+                " first"
+            )
+    definitions = [table.to_dict(topic_prefix=config.topic_prefix) for table in tables]
+    # What is wrong with it is told before anything is made.
+    planner_settings(tables, config, dict.fromkeys((t.name for t in tables), Log("", 1)))
+    created = create_missing_topics(config, topics_of_multicast(config, definitions))
+    warnings = []
+    for region in config.regions.keys() - {config.home_region}:
+        try:
+            created += create_missing_topics(config, [inbox_of_region(config, region)], region)
+        except FreshetError as error:
+            warnings.append(str(error))
+    name = multicast_job_name(*(table.name for table in tables))
+    script = _Script("multicast_job", tuple(files), parallelism, savepoint)
+    job_status, log = _submit(script, name, config, rest, stack, running_deadline_s)
+    names = _TABLE_SEPARATOR.join(table.name for table in tables)
+    return Submission(names, job_status, created, log, tuple(warnings))
+
+
+def submit_region(
+    files: Sequence[Path],
+    config: Config,
+    *,
+    stack: Stack | None = None,
+    parallelism: int = 1,
+    savepoint: str | None = None,
+    running_deadline_s: float = RUNNING_DEADLINE_S,
+) -> Submission:
+    """Submits a region's job, which keeps tables there or passes them on; waits until it runs.
+
+    Args:
+        files: definitions of all tables that the region serves, or passes on.
+        config: of the region.
+        stack: the embedded stack, if ``config`` is its own.
+        parallelism: subtasks; more than the inbox has partitions have nothing to do.
+        savepoint: path to start from; None to start without state: the region then catches up.
+        running_deadline_s: how long the job may take until all of its subtasks run, seconds.
+
+    Raises:
+        ConfigError: a table is not for this region.
+        JobError: the region has a job already, Flink refused this one, or it does not run.
+        StackError: Flink does not answer.
+        FreshetError: the region's Kafka, or home's, does not answer.
+    """
+    from freshet.multicast.building import region_settings
+    from freshet.table import load_table
+
+    rest = _flink(config)
+    tables = [load_table(file) for file in files]
+    region_settings(tables, config)
+    _check_slots(rest, parallelism, stack)
+    name = region_job_name(config.region)
+    for job in _unended(rest):
+        if job.name == name:
+            raise JobError(
+                f"region {config.region} has job {job.id} already, which is {job.state}; cancel"
+                " it first"
+            )
+    created = create_missing_topics(config, topics_of_region(config))
+    created += create_missing_topics(config, [progress_topic(config)], config.home_region)
+    script = _Script("region_job", tuple(files), parallelism, savepoint)
+    job_status, log = _submit(script, name, config, rest, stack, running_deadline_s)
+    names = _TABLE_SEPARATOR.join(table.name for table in tables)
+    return Submission(names, job_status, created, log)
+
+
+@dataclass(frozen=True)
+class _Script:
+    """A job's script and what it is run with."""
+
+    name: str
+    tables: tuple[Path, ...]
+    parallelism: int
+    savepoint: str | None = None
+    python_files: tuple[Path, ...] = ()
+
+
+def _submit(
+    script: _Script,
+    name: str,
+    config: Config,
+    rest: FlinkRest,
+    stack: Stack | None,
+    running_deadline_s: float,
+) -> tuple[JobStatus, Path]:
+    """Runs a script in Flink's client, and waits until its job runs."""
     log = _log_file(name, stack)
     with tempfile.TemporaryDirectory(prefix="freshet-submit-") as scratch:
         config_file = Path(scratch) / "config.yaml"
         config.write(config_file)
-        command = _command(
-            config,
-            subtasks,
-            savepoint,
-            python_files,
-            [
-                *(text for file in files for text in ("--table", str(file.absolute()))),
-                *("--config", str(config_file)),
-                *("--subtasks", str(subtasks)),
-            ],
-        )
+        command = _command(config, script, config_file)
         job_id = _run_client(command, _environment(stack, Path(scratch)), log)
     _wait_until_running(rest, job_id, running_deadline_s)
-    return Submission(name, rest.job(job_id), created, log)
+    return rest.job(job_id), log
 
 
-def _command(
-    config: Config,
-    parallelism: int,
-    savepoint: str | None,
-    python_files: Iterable[Path],
-    arguments: list[str],
-) -> list[str]:
+def _command(config: Config, script: _Script, config_file: Path) -> list[str]:
     assert config.flink_rest is not None, "checked by the caller"
     address = urlsplit(config.flink_rest)
-    files = ",".join(str(path.absolute()) for path in python_files)
+    files = ",".join(str(path.absolute()) for path in script.python_files)
     return [
         "bash",
         str(flink_home() / "bin" / "flink"),
         "run",
         "--detached",
         *("--jobmanager", address.netloc if address.scheme == "http" else config.flink_rest),
-        *("--parallelism", str(parallelism)),
-        *(("--fromSavepoint", savepoint) if savepoint else ()),
+        *("--parallelism", str(script.parallelism)),
+        *(("--fromSavepoint", script.savepoint) if script.savepoint else ()),
         *("--jarfile", str(flink_jar())),
-        *("--python", str(job_script("feature_job"))),
+        *("--python", str(job_script(script.name))),
         *("-pyexec", config.flink_python or sys.executable),
         *("-pyclientexec", sys.executable),
         *(("-pyfs", files) if files else ()),
-        *arguments,
+        *(text for file in script.tables for text in ("--table", str(file.absolute()))),
+        *("--config", str(config_file)),
+        *("--subtasks", str(script.parallelism)),
     ]
 
 
@@ -213,7 +357,7 @@ def _log_file(name: str, stack: Stack | None) -> Path:
     folder = stack.logs if stack is not None else stack_home() / "logs"
     folder.mkdir(parents=True, exist_ok=True)
     # Many tables make a name that is longer than a file's may be.
-    return folder / f"submit-{name[:_MAX_LOG_NAME]}.log"
+    return folder / f"submit-{name[:_MAX_LOG_NAME].replace(' ', '-').replace(':', '-')}.log"
 
 
 def _run_client(command: list[str], environment: dict[str, str], log: Path) -> str:
@@ -261,12 +405,7 @@ def _check_can_share_a_job(tables: Sequence[FeatureTable]) -> None:
 
 def _check_not_running(rest: FlinkRest, tables: Sequence[FeatureTable]) -> None:
     # Two jobs of one table would issue versions as one writer, and share its feedback.
-    running = {
-        table: job
-        for job in rest.jobs()
-        if job.state not in _ENDED
-        for table in tables_of_job(job.name)
-    }
+    running = {table: job for job in _unended(rest) for table in tables_of_job(job.name)}
     for table in tables:
         if table.name in running:
             job = running[table.name]
@@ -274,6 +413,18 @@ def _check_not_running(rest: FlinkRest, tables: Sequence[FeatureTable]) -> None:
                 f"table {table.name} has job {job.id} already, which is {job.state}; cancel it"
                 " first, or give this table another name"
             )
+
+
+def _flink(config: Config) -> FlinkRest:
+    if config.flink_rest is None:
+        raise StackError(
+            "no Flink is configured; set flink_rest in the configuration, or FRESHET_FLINK_REST"
+        )
+    return FlinkRest(config.flink_rest)
+
+
+def _unended(rest: FlinkRest) -> list[JobStatus]:
+    return [job for job in rest.jobs() if job.state not in _ENDED]
 
 
 def _check_slots(rest: FlinkRest, needed: int, stack: Stack | None) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import time
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
-from kafka.errors import KafkaError, TopicAlreadyExistsError
+from kafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
 from freshet.config import Config
 from freshet.errors import FreshetError
-from freshet.regions import dead_letters_topic, inbox_topic
+from freshet.regions import DEFAULT_INBOX_PARTITIONS, dead_letters_topic, inbox_topic
 
 DEFAULT_PARTITIONS = 4
 """Partitions of a topic that carries a table's keys."""
@@ -26,6 +28,16 @@ _CHANGE_OVERHEAD_BYTES = 128 * 1024
 # store, and progress is a state, not a history.
 _COMPACTED = {"cleanup.policy": "compact"}
 
+_PROGRESS_SEGMENT_BYTES = 8 * 1024 * 1024
+_PROGRESS_SEGMENT_MS = 10 * 60 * 1000
+
+# It is read from its beginning by whoever starts, and reports come several times a second. Only
+# segments that are closed are compacted.
+_PROGRESS = _COMPACTED | {
+    "segment.bytes": str(_PROGRESS_SEGMENT_BYTES),
+    "segment.ms": str(_PROGRESS_SEGMENT_MS),
+    "min.cleanable.dirty.ratio": "0.1",
+}
 
 CHUNK_BYTES_MAX = 8 * 1024 * 1024
 """Largest chunk between regions, as a record."""
@@ -66,7 +78,7 @@ def topics_of_table(
         Topic(definition["source"]["topic"], partitions),
         Topic(definition["feedback_topic"], partitions),
         Topic(definition["changes_topic"], partitions, _COMPACTED | _room_for(definition)),
-        Topic(definition["progress_topic"], 1, _COMPACTED),
+        Topic(definition["progress_topic"], 1, _PROGRESS),
         Topic(definition["dead_letters_topic"], 1),
     ]
 
@@ -76,11 +88,49 @@ def topics_of_region(config: Config) -> list[Topic]:
 
     Progress goes to the home region's broker, where the tables' topics are.
     """
-    inbox = inbox_topic(config.region, config.topic_prefix)
     return [
-        Topic(inbox, config.inbox_partitions, _INBOX),
+        inbox_of_region(config, config.region),
         Topic(dead_letters_topic(config.region, config.topic_prefix), 1),
     ]
+
+
+def inbox_of_region(config: Config, region: str) -> Topic:
+    """The topic of what is sent to a region, on its own broker."""
+    known = config.regions.get(region)
+    return Topic(
+        inbox_topic(region, config.topic_prefix),
+        DEFAULT_INBOX_PARTITIONS if known is None else known.inbox_partitions,
+        _INBOX,
+    )
+
+
+def topics_of_multicast(
+    config: Config, definitions: Iterable[Mapping[str, Any]], partitions: int = DEFAULT_PARTITIONS
+) -> list[Topic]:
+    """The topics on home's broker that a multicast job of these tables reads and writes.
+
+    Args:
+        config: of the home region.
+        definitions: as for :func:`topics_of_table`.
+        partitions: of the tables' changes.
+    """
+    needed = {
+        name
+        for definition in definitions
+        for name in (definition["changes_topic"], definition["progress_topic"])
+    }
+    topics = [
+        topic
+        for definition in definitions
+        for topic in topics_of_table(definition, partitions)
+        if topic.name in needed
+    ]
+    return [*topics, Topic(dead_letters_topic(config.home_region, config.topic_prefix), 1)]
+
+
+def progress_topic(config: Config) -> Topic:
+    """The topic of reports, on home's broker."""
+    return Topic(f"{config.topic_prefix}progress", 1, _PROGRESS)
 
 
 def _room_for(definition: Mapping[str, Any]) -> dict[str, str]:
@@ -97,8 +147,59 @@ def _wait_for(admin: KafkaAdminClient, names: list[str]) -> None:
         time.sleep(_POLL_INTERVAL_S)
 
 
-def create_missing_topics(config: Config, topics: Iterable[Topic]) -> list[str]:
+@dataclass(frozen=True)
+class Log:
+    """A topic as a log: offsets mean something only together with its id (KIP-516)."""
+
+    id: str
+    """In Kafka's own text form."""
+
+    partitions: int
+
+
+def describe_log(config: Config, topic: str) -> Log:
+    """Asks the broker of the configuration's region for a topic's id and partitions.
+
+    Raises:
+        FreshetError: there is no such topic, or the broker does not answer.
+    """
+    admin = _admin(config, None)
+    try:
+        (found,) = admin.describe_topics([topic])
+    except KafkaError as error:
+        raise FreshetError(f"Kafka at {config.kafka_bootstrap} failed: {error}") from error
+    finally:
+        admin.close()
+    if found["error_code"]:
+        raise FreshetError(
+            f"topic {topic} cannot be described at {config.kafka_bootstrap}:"
+            f" {for_code(found['error_code']).__name__}; create it first, by submitting its table"
+        )
+    text = base64.urlsafe_b64encode(uuid.UUID(str(found["topic_id"])).bytes).decode()
+    return Log(text.rstrip("="), len(found["partitions"]))
+
+
+def _admin(config: Config, region: str | None) -> KafkaAdminClient:
+    properties = config.kafka_admin_properties(region)
+    try:
+        return KafkaAdminClient(request_timeout_ms=_REQUEST_TIMEOUT_MS, **properties)
+    except KafkaError as error:
+        where = ",".join(properties["bootstrap_servers"])
+        name = "kafka_bootstrap" if region is None else f"regions.{region}.kafka_bootstrap"
+        raise FreshetError(
+            f"Kafka at {where} does not answer ({error}); check {name} and that the broker runs"
+        ) from error
+
+
+def create_missing_topics(
+    config: Config, topics: Iterable[Topic], region: str | None = None
+) -> list[str]:
     """Creates the topics that do not exist, with the broker's replication, and waits for them.
+
+    Args:
+        config: of the deployment.
+        topics: that there must be.
+        region: on whose broker; None for the one of the configuration's region.
 
     Returns:
         The names of the created ones.
@@ -106,15 +207,7 @@ def create_missing_topics(config: Config, topics: Iterable[Topic]) -> list[str]:
     Raises:
         FreshetError: Kafka does not answer, or refuses.
     """
-    try:
-        admin = KafkaAdminClient(
-            request_timeout_ms=_REQUEST_TIMEOUT_MS, **config.kafka_admin_properties()
-        )
-    except KafkaError as error:
-        raise FreshetError(
-            f"Kafka at {config.kafka_bootstrap} does not answer ({error}); check"
-            " kafka_bootstrap and that the broker runs"
-        ) from error
+    admin = _admin(config, region)
     try:
         existing = set(admin.list_topics())
         missing = {topic.name: topic for topic in topics if topic.name not in existing}
@@ -132,6 +225,7 @@ def create_missing_topics(config: Config, topics: Iterable[Topic]) -> list[str]:
         _wait_for(admin, created)
         return created
     except KafkaError as error:
-        raise FreshetError(f"Kafka at {config.kafka_bootstrap} failed: {error}") from error
+        where = ",".join(config.kafka_admin_properties(region)["bootstrap_servers"])
+        raise FreshetError(f"Kafka at {where} failed: {error}") from error
     finally:
         admin.close()

@@ -19,6 +19,8 @@ COMMANDS = (
     "down",
     "status",
     "submit",
+    "multicast",
+    "region",
     "get",
     "feedback",
     "replay",
