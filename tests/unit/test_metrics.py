@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "connectors/src/main/java/dev/freshet/connectors/metrics/MetricNames.java"
-GROUPS = {"freshet", "table"}
+GROUPS = {"freshet", "table", "link"}
 
 
 def test_every_metric_is_documented() -> None:

@@ -53,6 +53,11 @@ public record KeyChange(
     check(key, version, kind != DELETE || value.length == 0, "a delete has no value");
   }
 
+  /** Whether it is a tombstone. */
+  public boolean isDelete() {
+    return kind == DELETE;
+  }
+
   /** Whether this one supersedes the other. */
   public boolean isNewerThan(KeyChange other) {
     return version.compareTo(other.version) > 0;

@@ -5,6 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import dev.freshet.connectors.format.DeploymentConfig;
 import dev.freshet.connectors.format.RegionsConfig;
 import dev.freshet.connectors.format.TableConfig;
+import dev.freshet.connectors.link.ReportSink;
 import dev.freshet.connectors.record.DeadLetters;
 import dev.freshet.schemas.DeadLetter;
 import dev.freshet.schemas.FeatureChange;
@@ -30,9 +31,6 @@ public final class SinkStreams {
 
   /** Room for a record's key and its other fields beside the largest value. */
   private static final int ENVELOPE_BYTES = 128 * 1024;
-
-  /** Knowledge of ten thousand shards, and then some. */
-  private static final int REPORT_BYTES = 1 << 20;
 
   private SinkStreams() {}
 
@@ -83,26 +81,17 @@ public final class SinkStreams {
         DeadLetters::fit);
   }
 
-  /** Writes reports to home's progress topic, keyed by who reports of what. */
+  /**
+   * Writes reports to home's progress topic, keyed by who reports of what: best effort, and without
+   * waiting for home.
+   */
   public static void regionReports(DataStream<RegionReport> reports, String regionsJson) {
     RegionsConfig config = RegionsConfig.parse(regionsJson);
-    attach(
-        reports,
-        producerProperties(config.homeKafkaProperties(), REPORT_BYTES),
-        config.uid("report-sink"),
-        config.progressTopic(),
-        1,
-        RegionReport.class,
-        report ->
-            String.join(
-                    "/",
-                    "report",
-                    report.getReporter().name(),
-                    report.getRegion(),
-                    report.getTable(),
-                    String.valueOf(report.getSubtask()))
-                .getBytes(UTF_8),
-        report -> report);
+    reports
+        .sinkTo(new ReportSink(config))
+        .uid(config.uid("report-sink"))
+        .name("Report to " + config.progressTopic())
+        .setParallelism(1);
   }
 
   /** Writes dead letters to the topic of the job's region, on its own broker. */

@@ -82,6 +82,49 @@ public final class MetricNames {
   /** Counter: values written again after the store lost data. */
   public static final String WRITES_RESTORED = "writesRestored";
 
+  // Regions.
+
+  /** Sub-group key; its value is the region at the link's other end. */
+  public static final String LINK = "link";
+
+  /** Counter: live changes from other regions that the store took. */
+  public static final String CHANGES_APPLIED = "changesApplied";
+
+  /** Counter: changes of catch-up that the store took. */
+  public static final String CHANGES_CAUGHT_UP = "changesCaughtUp";
+
+  /** Counter: changes from other regions that found a newer or the same version in the store. */
+  public static final String CHANGES_SUPERSEDED = "changesSuperseded";
+
+  /** Counter: changes that were not applied because the store did not answer; home sends them. */
+  public static final String CHANGES_SKIPPED = "changesSkipped";
+
+  /** Histogram: time of applying less event time, live changes, milliseconds of home's clock. */
+  public static final String FRESHNESS_MS = "freshnessMs";
+
+  /**
+   * Histogram: time of applying less computing time, live changes, milliseconds of home's clock.
+   */
+  public static final String DELAY_MS = "delayMs";
+
+  /** Counter: live changes that were applied after their deadline. */
+  public static final String SLO_VIOLATIONS = "sloViolations";
+
+  /** Counter: chunks that were damaged, or for another region; of all tables. */
+  public static final String CHUNKS_REFUSED = "chunksRefused";
+
+  /** Gauge: keys with a change that is not sent on a link. */
+  public static final String BACKLOG_KEYS = "backlogKeys";
+
+  /** Gauge: size of the chunks that a link has delivered, bytes. */
+  public static final String WIRE_BYTES = "wireBytes";
+
+  /** Gauge: size of their changes before compression, bytes. */
+  public static final String RAW_BYTES = "rawBytes";
+
+  /** Counter: unsent changes that were given up because a link's other end did not answer. */
+  public static final String RELAY_KEYS_DROPPED = "relayKeysDropped";
+
   // Ingestion.
 
   /** Counter: inputs sent to the dead-letter topic. */

@@ -1,6 +1,5 @@
 package dev.freshet.connectors.store;
 
-import dev.freshet.schemas.FeatureChange;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -18,7 +17,7 @@ import org.slf4j.LoggerFactory;
  * failure that does not pass, such as a wrong password, fails the job. Writes of one key are sent
  * one after the other ({@link WriteBuffer}).
  */
-final class BatchSender {
+final class BatchSender<W extends PendingWrite> {
 
   private static final Logger LOG = LoggerFactory.getLogger(BatchSender.class);
 
@@ -26,33 +25,39 @@ final class BatchSender {
   static final int BATCHES_IN_FLIGHT_MAX = 4;
 
   /** Takes what became of each write; called on the task's thread. */
-  interface Listener {
+  interface Listener<W> {
 
     /** The store has answered a write with this {@link WriteCode}. */
-    void settled(PendingWrite write, int code);
+    void settled(W write, int code);
 
     /** All answers of a batch that came at once are settled. */
     void answered();
   }
 
-  private final WriteBuffer buffer;
+  private final WriteBuffer<W> buffer;
   private final RedisStore store;
+  private final int keepVersions;
   private final TaskMail mail;
-  private final WriterMetrics metrics;
-  private final Listener listener;
-  private final Set<WriteBatch> inFlight = new LinkedHashSet<>();
+  private final StoreMetrics metrics;
+  private final Listener<W> listener;
+  private final Set<WriteBatch<W>> inFlight = new LinkedHashSet<>();
 
   /** Whether what waits has waited long enough not to wait for a full batch. */
   private boolean lingered;
 
+  /**
+   * @param keepVersions how many versions of a key the store keeps
+   */
   BatchSender(
-      WriteBuffer buffer,
+      WriteBuffer<W> buffer,
       RedisStore store,
+      int keepVersions,
       TaskMail mail,
-      WriterMetrics metrics,
-      Listener listener) {
+      StoreMetrics metrics,
+      Listener<W> listener) {
     this.buffer = buffer;
     this.store = store;
+    this.keepVersions = keepVersions;
     this.mail = mail;
     this.metrics = metrics;
     this.listener = listener;
@@ -63,7 +68,7 @@ final class BatchSender {
     while (!buffer.isEmpty()
         && inFlight.size() < BATCHES_IN_FLIGHT_MAX
         && (lingered || buffer.isFull())) {
-      WriteBatch batch = buffer.next();
+      WriteBatch<W> batch = buffer.next();
       if (batch.writes().isEmpty()) {
         return;
       }
@@ -92,26 +97,26 @@ final class BatchSender {
     return buffer.isEmpty() && inFlight.isEmpty();
   }
 
-  /** Changes whose writes are not acknowledged, those of one key in their order. */
-  List<FeatureChange> pending() {
-    List<FeatureChange> pending = new ArrayList<>();
-    inFlight.forEach(batch -> batch.writes().forEach(write -> pending.add(write.change())));
-    buffer.waiting().forEach(write -> pending.add(write.change()));
+  /** Writes that are not acknowledged, those of one key in their order. */
+  List<W> pending() {
+    List<W> pending = new ArrayList<>();
+    inFlight.forEach(batch -> pending.addAll(batch.writes()));
+    pending.addAll(buffer.waiting());
     return pending;
   }
 
-  private void attempt(WriteBatch batch) {
+  private void attempt(WriteBatch<W> batch) {
     store
-        .write(batch.sent(System.nanoTime()))
+        .write(batch.sent(System.nanoTime()), keepVersions)
         .thenAccept(
             outcome -> mail.send("take the store's answer", () -> onAnswer(batch, outcome)));
   }
 
-  private void onAnswer(WriteBatch batch, WriteOutcome outcome) {
+  private void onAnswer(WriteBatch<W> batch, WriteOutcome outcome) {
     metrics.storeLatencyMicros.update(
         TimeUnit.NANOSECONDS.toMicros(System.nanoTime() - batch.sentNanos()));
-    List<PendingWrite> unanswered = new ArrayList<>();
-    List<PendingWrite> sent = batch.writes();
+    List<W> unanswered = new ArrayList<>();
+    List<W> sent = batch.writes();
     for (int i = 0; i < sent.size(); i++) {
       if (outcome.codes()[i] == WriteCode.UNANSWERED) {
         unanswered.add(sent.get(i));
@@ -129,7 +134,7 @@ final class BatchSender {
     listener.answered();
   }
 
-  private void retry(WriteBatch batch, List<PendingWrite> unanswered, Throwable failure) {
+  private void retry(WriteBatch<W> batch, List<W> unanswered, Throwable failure) {
     Optional<StoreException> fatal = StoreFailures.fatal(store.address(), failure);
     if (fatal.isPresent()) {
       throw fatal.get();

@@ -27,8 +27,6 @@ import org.apache.flink.streaming.api.watermark.Watermark;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 import org.apache.flink.streaming.runtime.watermarkstatus.WatermarkStatus;
 import org.apache.flink.util.OutputTag;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * Writes changes to the online store if they are newer than what is there, and emits each one once
@@ -62,7 +60,6 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
     implements OneInputStreamOperator<FeatureChange, FeatureChange> {
 
   private static final long serialVersionUID = 1L;
-  private static final Logger LOG = LoggerFactory.getLogger(OnlineStoreWriter.class);
 
   /** Side output of progress records. */
   static final OutputTag<Progress> PROGRESS =
@@ -71,9 +68,6 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
   /** Side output of changes that cannot be stored. */
   static final OutputTag<DeadLetter> DEAD_LETTERS =
       new OutputTag<>("store-dead-letters", AvroRecordTypeInfo.DEAD_LETTER);
-
-  /** Hash of table name to definition in JSON, below the deployment's key prefix. */
-  static final String REGISTRY = "freshet:tables";
 
   /** A lone write waits this long for company. */
   static final long LINGER_MS = 5;
@@ -88,13 +82,13 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
   private transient ListState<String> identityState;
   private transient ListState<Long> writesState;
 
-  private transient WriteBuffer buffer;
+  private transient WriteBuffer<PendingChange> buffer;
   private transient WatermarkHold hold;
   private transient StoreIdentity identity;
   private transient TaskMail mail;
   private transient WriterMetrics metrics;
   private transient StoreRecovery recovery;
-  private transient BatchSender sender;
+  private transient BatchSender<PendingChange> sender;
 
   /** Writes acknowledged since the job's first start, for progress records. */
   private transient long writesAcknowledged;
@@ -121,7 +115,7 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
   @Override
   public void initializeState(StateInitializationContext context) throws Exception {
     super.initializeState(context);
-    buffer = new WriteBuffer();
+    buffer = new WriteBuffer<>();
     hold = new WatermarkHold();
     reportedWatermarkMs = Long.MIN_VALUE;
     pendingState =
@@ -168,7 +162,9 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
             mail,
             metrics,
             new StoreEvents());
-    sender = new BatchSender(buffer, recovery.store(), mail, metrics, new Answers());
+    sender =
+        new BatchSender<>(
+            buffer, recovery.store(), table.keepVersions(), mail, metrics, new Answers());
     recovery.start();
     sender.sendAll();
   }
@@ -208,7 +204,7 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
 
   /** Changes whose writes are not acknowledged. */
   List<FeatureChange> pendingWrites() {
-    return sender.pending();
+    return sender.pending().stream().map(PendingChange::change).toList();
   }
 
   WriterMetrics metrics() {
@@ -251,8 +247,8 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
     }
   }
 
-  private PendingWrite pending(FeatureChange change) {
-    return new PendingWrite(change, StoreWrite.of(change, deployment.redis()), hold.accept());
+  private PendingChange pending(FeatureChange change) {
+    return new PendingChange(change, StoreWrite.of(change, deployment.redis()), hold.accept());
   }
 
   private void onLingered() {
@@ -277,9 +273,9 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
   // Writing.
 
   /** Takes the store's answers. */
-  private final class Answers implements BatchSender.Listener {
+  private final class Answers implements BatchSender.Listener<PendingChange> {
     @Override
-    public void settled(PendingWrite write, int code) {
+    public void settled(PendingChange write, int code) {
       settle(write, code);
     }
 
@@ -289,7 +285,7 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
     }
   }
 
-  private void settle(PendingWrite pending, int code) {
+  private void settle(PendingChange pending, int code) {
     FeatureChange change = pending.change();
     switch (code) {
       case WriteCode.WRITTEN -> {
@@ -403,19 +399,6 @@ final class OnlineStoreWriter extends AbstractStreamOperator<FeatureChange>
 
   /** Makes the table known to clients, also of a store that came back without it. */
   private void register() {
-    String registry = deployment.redis().prefix() + REGISTRY;
-    recovery
-        .store()
-        .setField(utf8(registry), utf8(table.table()), utf8(definition))
-        .whenComplete(
-            (done, failure) -> {
-              if (failure != null) {
-                LOG.warn("Cannot enter table {} into {}", table.table(), registry, failure);
-              }
-            });
-  }
-
-  private static byte[] utf8(String text) {
-    return text.getBytes(StandardCharsets.UTF_8);
+    TableRegistry.enter(recovery.store(), deployment.redis().prefix(), table.table(), definition);
   }
 }

@@ -1,12 +1,11 @@
 package dev.freshet.connectors.store;
 
-import dev.freshet.schemas.FeatureChange;
+/** A write that is not acknowledged yet, with what its answer is for. */
+interface PendingWrite {
 
-/**
- * A change whose write is not acknowledged yet.
- *
- * @param change the change, emitted once the store has it
- * @param write its write
- * @param segment what holds later watermarks back until then
- */
-record PendingWrite(FeatureChange change, StoreWrite write, WatermarkHold.Segment segment) {}
+  /** Entity key; of each, one write is under way at a time. */
+  String key();
+
+  /** What is written. */
+  StoreWrite write();
+}

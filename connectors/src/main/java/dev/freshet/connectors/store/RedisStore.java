@@ -49,7 +49,6 @@ final class RedisStore implements AutoCloseable {
   private static final int THREADS = 2;
 
   private final boolean cluster;
-  private final int keepVersions;
   private final List<RedisURI> seeds;
   private final StoreListener listener;
   private final ClientResources resources;
@@ -64,12 +63,8 @@ final class RedisStore implements AutoCloseable {
 
   private volatile boolean contacted;
 
-  /**
-   * @param keepVersions how many versions of a key the store keeps
-   */
-  RedisStore(DeploymentConfig.Redis config, int keepVersions, StoreListener listener) {
+  RedisStore(DeploymentConfig.Redis config, StoreListener listener) {
     this.cluster = config.cluster();
-    this.keepVersions = keepVersions;
     this.listener = listener;
     this.seeds = Arrays.stream(config.url().split(",")).map(RedisURI::create).toList();
     this.resources =
@@ -104,14 +99,21 @@ final class RedisStore implements AutoCloseable {
     return contact().thenCompose(done -> connectMasters()).thenAccept(runIds -> {});
   }
 
-  /** Makes one attempt to write a batch. The future never fails. */
-  CompletableFuture<WriteOutcome> write(List<StoreWrite> batch) {
+  /**
+   * Makes one attempt to write a batch. The future never fails.
+   *
+   * @param keepVersions how many versions of a key the store keeps
+   */
+  CompletableFuture<WriteOutcome> write(List<StoreWrite> batch, int keepVersions) {
     int[] codes = new int[batch.size()];
     Arrays.fill(codes, WriteCode.UNANSWERED);
     AtomicReference<Throwable> failure = new AtomicReference<>();
     return contact()
         .thenCompose(
-            done -> cluster ? writeBySlot(batch, codes, failure) : writeWhole(batch, codes))
+            done ->
+                cluster
+                    ? writeBySlot(batch, keepVersions, codes, failure)
+                    : writeWhole(batch, keepVersions, codes))
         .handle(
             (done, failed) -> {
               if (failed != null) {
@@ -137,10 +139,11 @@ final class RedisStore implements AutoCloseable {
             });
   }
 
-  private CompletableFuture<Void> writeWhole(List<StoreWrite> batch, int[] codes) {
+  private CompletableFuture<Void> writeWhole(
+      List<StoreWrite> batch, int keepVersions, int[] codes) {
     int[] all = new int[batch.size()];
     Arrays.setAll(all, i -> i);
-    return writePart(node(seeds.get(0)), batch, all, codes, false)
+    return writePart(node(seeds.get(0)), batch, keepVersions, all, codes, false)
         .exceptionallyCompose(
             failed ->
                 CompletableFuture.failedFuture(
@@ -152,7 +155,7 @@ final class RedisStore implements AutoCloseable {
   }
 
   private CompletableFuture<Void> writeBySlot(
-      List<StoreWrite> batch, int[] codes, AtomicReference<Throwable> failure) {
+      List<StoreWrite> batch, int keepVersions, int[] codes, AtomicReference<Throwable> failure) {
     Map<Integer, List<Integer>> bySlot = new LinkedHashMap<>();
     for (int i = 0; i < batch.size(); i++) {
       bySlot.computeIfAbsent(SlotHash.getSlot(batch.get(i).key()), s -> new ArrayList<>()).add(i);
@@ -165,7 +168,7 @@ final class RedisStore implements AutoCloseable {
                   (slot, at) -> {
                     int[] part = at.stream().mapToInt(Integer::intValue).toArray();
                     parts.add(
-                        writeSlot(table.master(slot), batch, part, codes)
+                        writeSlot(table.master(slot), batch, keepVersions, part, codes)
                             .exceptionally(
                                 failed -> {
                                   failure.compareAndSet(null, failed);
@@ -177,18 +180,18 @@ final class RedisStore implements AutoCloseable {
   }
 
   private CompletableFuture<Void> writeSlot(
-      String master, List<StoreWrite> batch, int[] part, int[] codes) {
+      String master, List<StoreWrite> batch, int keepVersions, int[] part, int[] codes) {
     if (master == null) {
       forgetSlots();
       return CompletableFuture.failedFuture(
           new IOException("no server holds the hash slot of a key; the cluster is not whole"));
     }
-    return writePart(node(master), batch, part, codes, false)
+    return writePart(node(master), batch, keepVersions, part, codes, false)
         .exceptionallyCompose(
             failed -> {
               String importer = StoreRedirects.askTarget(failed);
               if (importer != null) {
-                return writePart(node(importer), batch, part, codes, true);
+                return writePart(node(importer), batch, keepVersions, part, codes, true);
               }
               // Moved, failed over or gone: the next attempt reads who holds what.
               forgetSlots();
@@ -198,7 +201,12 @@ final class RedisStore implements AutoCloseable {
 
   /** Writes the part of a batch at these indices and fills in their codes. */
   private CompletableFuture<Void> writePart(
-      RedisNode node, List<StoreWrite> batch, int[] part, int[] codes, boolean asking) {
+      RedisNode node,
+      List<StoreWrite> batch,
+      int keepVersions,
+      int[] part,
+      int[] codes,
+      boolean asking) {
     byte[][] keys = new byte[part.length][];
     boolean several = keepVersions > 1;
     byte[][] arguments = new byte[2 * part.length + (several ? 1 : 0)][];

@@ -2,6 +2,7 @@ package dev.freshet.connectors.store;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.freshet.connectors.chunk.KeyChange;
 import dev.freshet.connectors.record.Version;
 import dev.freshet.schemas.FeatureChange;
 import dev.freshet.schemas.Operation;
@@ -69,16 +70,31 @@ public final class StoreLayout {
         encoding != ValueEncoding.FLOAT32_VECTOR || value.remaining() % Float.BYTES == 0,
         "a float32 vector's bytes are a multiple of 4");
     int flags = (tombstone ? TOMBSTONE : 0) | encoding.ordinal() << ENCODING_SHIFT;
-    return ByteBuffer.allocate(HEADER_BYTES + value.remaining())
-        .order(ByteOrder.LITTLE_ENDIAN)
-        .put((byte) LAYOUT)
-        .put((byte) flags)
-        .putShort((short) change.getVersionOrigin())
+    return header(value.remaining(), flags, change.getVersionOrigin())
         .putLong(change.getVersionTimestamp())
         .putLong(change.getEventTime())
         .putLong(change.getComputedAt())
         .put(value)
         .array();
+  }
+
+  /** Packs a change, which has been checked. */
+  public static byte[] encode(KeyChange change) {
+    int flags = change.isDelete() ? TOMBSTONE : change.kind() << ENCODING_SHIFT;
+    return header(change.value().length, flags, change.version().origin())
+        .putLong(change.version().timestampMicros())
+        .putLong(change.eventTimeMs())
+        .putLong(change.computedAtMs())
+        .put(change.value())
+        .array();
+  }
+
+  private static ByteBuffer header(int valueBytes, int flags, int origin) {
+    return ByteBuffer.allocate(HEADER_BYTES + valueBytes)
+        .order(ByteOrder.LITTLE_ENDIAN)
+        .put((byte) LAYOUT)
+        .put((byte) flags)
+        .putShort((short) origin);
   }
 
   /**

@@ -2,14 +2,13 @@ package dev.freshet.connectors.store;
 
 import dev.freshet.connectors.format.DeploymentConfig;
 import dev.freshet.connectors.format.TableConfig;
-import java.util.Optional;
 import java.util.Set;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Keeps the store's servers connected, notices when one of them may have lost data, and has it
- * written back ({@link StoreRestorer}). Belongs to the task's thread.
+ * Has what a server of the store may have lost ({@link StoreConnection}) written back ({@link
+ * StoreRestorer}). Belongs to the task's thread.
  */
 final class StoreRecovery implements AutoCloseable {
 
@@ -40,11 +39,11 @@ final class StoreRecovery implements AutoCloseable {
   private final TaskMail mail;
   private final WriterMetrics metrics;
   private final Listener listener;
+  private final StoreConnection connection;
   private final RedisStore store;
 
   private StoreRestorer restorer;
   private SettledCheckpoint settledCheckpoint;
-  private boolean connecting;
 
   /**
    * @param changeLogs opens the log that the store is restored from
@@ -70,7 +69,8 @@ final class StoreRecovery implements AutoCloseable {
     this.mail = mail;
     this.metrics = metrics;
     this.listener = listener;
-    this.store = new RedisStore(deployment.redis(), table.keepVersions(), new ServerEvents());
+    this.connection = new StoreConnection(deployment.redis(), identity, mail, new ServerEvents());
+    this.store = connection.store();
   }
 
   RedisStore store() {
@@ -82,7 +82,7 @@ final class StoreRecovery implements AutoCloseable {
     if (identity.isRestorePending()) {
       startRestoring("a restore was under way when the job stopped");
     }
-    connect(0);
+    connection.start();
   }
 
   /** Whether the store has all that was acknowledged, as far as is known. */
@@ -113,52 +113,21 @@ final class StoreRecovery implements AutoCloseable {
     }
   }
 
-  /** Sends what happens to connections to the task's thread. */
-  private final class ServerEvents implements StoreListener {
+  /** Hears of the store's servers. */
+  private final class ServerEvents implements StoreConnection.Listener {
     @Override
-    public void connected(Set<String> runIds) {
-      mail.send("identify the store's servers", () -> onConnected(runIds));
-    }
-
-    @Override
-    public void disconnected() {
-      mail.send("connect to the store again", () -> connect(0));
-    }
-  }
-
-  private void onConnected(Set<String> runIds) {
-    if (identity.connected(runIds)) {
-      startRestoring("a server of the store is new or restarted: " + runIds);
-    }
-    listener.connected();
-    listener.changed();
-  }
-
-  /** Keeps trying until every server is connected, so that a loss is noticed without writes. */
-  private void connect(int failures) {
-    if (failures == 0 && connecting) {
-      return;
-    }
-    connecting = true;
-    store
-        .connect()
-        .whenComplete(
-            (done, failure) ->
-                mail.send("see the store's servers", () -> onConnect(failures, failure)));
-  }
-
-  private void onConnect(int failures, Throwable failure) {
-    if (failure == null) {
-      connecting = false;
+    public void connected(Set<String> runIds, boolean isLost) {
+      if (isLost) {
+        startRestoring("a server of the store is new or restarted: " + runIds);
+      }
+      listener.connected();
       listener.changed();
-      return;
     }
-    Optional<StoreException> fatal = StoreFailures.fatal(store.address(), failure);
-    if (fatal.isPresent()) {
-      throw fatal.get();
+
+    @Override
+    public void whole() {
+      listener.changed();
     }
-    mail.sendLater(
-        Backoff.delayMs(failures + 1), "connect to the store again", () -> connect(failures + 1));
   }
 
   private void startRestoring(String reason) {
@@ -177,6 +146,7 @@ final class StoreRecovery implements AutoCloseable {
             changeLogs.open(table, deployment, reader.subtask, reader.parallelism),
             store,
             deployment.redis(),
+            table.keepVersions(),
             checkpointing ? Long.MAX_VALUE : RESTORE_SETTLE_MS,
             new RestoreEvents());
     restorer.start("freshet-restore-" + table.table() + "-" + reader.subtask);
@@ -221,6 +191,6 @@ final class StoreRecovery implements AutoCloseable {
     if (restorer != null) {
       restorer.stop();
     }
-    store.close();
+    connection.close();
   }
 }

@@ -44,12 +44,14 @@ final class StoreRestorer implements Runnable {
   private final ChangeLog log;
   private final RedisStore store;
   private final DeploymentConfig.Redis redis;
+  private final int keepVersions;
   private final Listener listener;
   private final CountDownLatch settled = new CountDownLatch(1);
   private final long settleTimeoutMs;
   private Thread thread;
 
   /**
+   * @param keepVersions how many versions of a key the store keeps
    * @param settleTimeoutMs how long to wait for {@link #settle} at most; {@link Long#MAX_VALUE}
    *     where checkpoints will tell
    */
@@ -57,11 +59,13 @@ final class StoreRestorer implements Runnable {
       ChangeLog log,
       RedisStore store,
       DeploymentConfig.Redis redis,
+      int keepVersions,
       long settleTimeoutMs,
       Listener listener) {
     this.log = log;
     this.store = store;
     this.redis = redis;
+    this.keepVersions = keepVersions;
     this.settleTimeoutMs = settleTimeoutMs;
     this.listener = listener;
   }
@@ -158,7 +162,7 @@ final class StoreRestorer implements Runnable {
 
   private WriteOutcome attempt(List<StoreWrite> batch) throws InterruptedException {
     try {
-      return store.write(batch).get();
+      return store.write(batch, keepVersions).get();
     } catch (ExecutionException e) {
       throw new IllegalStateException("an attempt to write tells its failure in its outcome", e);
     }

@@ -2,6 +2,7 @@ package dev.freshet.connectors.store;
 
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
+import dev.freshet.connectors.chunk.KeyChange;
 import dev.freshet.connectors.format.DeploymentConfig;
 import dev.freshet.schemas.FeatureChange;
 import dev.freshet.schemas.Operation;
@@ -23,6 +24,18 @@ record StoreWrite(byte[] key, byte[] value, long expiryMs) {
         StoreLayout.key(redis.prefix(), change.getTable(), change.getKey()),
         StoreLayout.encode(change),
         change.getOperation() == Operation.DELETE ? redis.tombstoneRetentionMs() : 0);
+  }
+
+  /**
+   * The same for a change from another region.
+   *
+   * @param table that it is of
+   */
+  static StoreWrite of(String table, KeyChange change, DeploymentConfig.Redis redis) {
+    return new StoreWrite(
+        StoreLayout.key(redis.prefix(), table, change.key()),
+        StoreLayout.encode(change),
+        change.isDelete() ? redis.tombstoneRetentionMs() : 0);
   }
 
   /** The expiry as the script takes it: decimal digits. */

@@ -3,19 +3,19 @@ package dev.freshet.connectors.store;
 import java.util.List;
 
 /** Writes that travel together, until all of them are answered. */
-final class WriteBatch {
+final class WriteBatch<W extends PendingWrite> {
 
   /** What is not answered yet. */
-  private List<PendingWrite> writes;
+  private List<W> writes;
 
   private long sentNanos;
   private int failures;
 
-  WriteBatch(List<PendingWrite> writes) {
+  WriteBatch(List<W> writes) {
     this.writes = writes;
   }
 
-  List<PendingWrite> writes() {
+  List<W> writes() {
     return writes;
   }
 
@@ -29,7 +29,7 @@ final class WriteBatch {
   }
 
   /** An attempt left these writes without an answer. Gives the attempts failed in a row. */
-  int failed(List<PendingWrite> unanswered) {
+  int failed(List<W> unanswered) {
     failures = unanswered.size() < writes.size() ? 1 : failures + 1;
     writes = unanswered;
     return failures;

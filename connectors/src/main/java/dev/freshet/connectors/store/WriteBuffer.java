@@ -15,7 +15,7 @@ import java.util.Set;
  * Otherwise an attempt that is repeated could come after a newer write of its key, would find that
  * in the store, and its version, which readers may have seen, would have no change event.
  */
-final class WriteBuffer {
+final class WriteBuffer<W extends PendingWrite> {
 
   /** Large enough that a round trip's cost vanishes, small enough not to hold Redis up. */
   static final int BATCH_WRITES_MAX = 200;
@@ -23,12 +23,12 @@ final class WriteBuffer {
   /** Keeps a script call with large values in the order of milliseconds. */
   static final long BATCH_BYTES_MAX = 4 << 20;
 
-  private final Deque<PendingWrite> writes = new ArrayDeque<>();
+  private final Deque<W> writes = new ArrayDeque<>();
   private final Set<String> keysUnderWay = new HashSet<>();
   private long bytes;
   private long bytesUnderWay;
 
-  void add(PendingWrite write) {
+  void add(W write) {
     writes.addLast(write);
     bytes += write.write().bytes();
   }
@@ -44,21 +44,30 @@ final class WriteBuffer {
 
   /** Whether as much waits or is under way as so many batches may have. */
   boolean holds(int batches) {
-    return writes.size() + keysUnderWay.size() >= (long) batches * BATCH_WRITES_MAX
-        || bytes + bytesUnderWay >= batches * BATCH_BYTES_MAX;
+    return size() >= (long) batches * BATCH_WRITES_MAX || bytes() >= batches * BATCH_BYTES_MAX;
+  }
+
+  /** Size of what waits or is under way, bytes. */
+  long bytes() {
+    return bytes + bytesUnderWay;
+  }
+
+  /** Number of writes that wait or are under way. */
+  int size() {
+    return writes.size() + keysUnderWay.size();
   }
 
   /**
    * Takes the next batch. It is empty if all that waits has a write of its key under way; else it
    * has at least one write, whatever its size.
    */
-  WriteBatch next() {
-    List<PendingWrite> batch = new ArrayList<>(Math.min(writes.size(), BATCH_WRITES_MAX));
-    Deque<PendingWrite> passedOver = new ArrayDeque<>();
+  WriteBatch<W> next() {
+    List<W> batch = new ArrayList<>(Math.min(writes.size(), BATCH_WRITES_MAX));
+    Deque<W> passedOver = new ArrayDeque<>();
     long batchBytes = 0;
     while (!writes.isEmpty() && batch.size() < BATCH_WRITES_MAX && batchBytes < BATCH_BYTES_MAX) {
-      PendingWrite write = writes.removeFirst();
-      if (keysUnderWay.add(write.change().getKey())) {
+      W write = writes.removeFirst();
+      if (keysUnderWay.add(write.key())) {
         batchBytes += write.write().bytes();
         batch.add(write);
       } else {
@@ -68,16 +77,16 @@ final class WriteBuffer {
     passedOver.forEach(writes::addFirst);
     bytes -= batchBytes;
     bytesUnderWay += batchBytes;
-    return new WriteBatch(batch);
+    return new WriteBatch<>(batch);
   }
 
   /** A write that was taken has its answer, so that the next one of its key may go. */
-  void answered(PendingWrite write) {
-    keysUnderWay.remove(write.change().getKey());
+  void answered(W write) {
+    keysUnderWay.remove(write.key());
     bytesUnderWay -= write.write().bytes();
   }
 
-  Collection<PendingWrite> waiting() {
+  Collection<W> waiting() {
     return writes;
   }
 }

@@ -64,7 +64,7 @@ final class OnlineStoreWriterTest {
     try (TestRedis.Inspector inspector = redis.inspect()) {
       return inspector
           .commands()
-          .hget(OnlineStoreWriter.REGISTRY.getBytes(UTF_8), TestConfigs.TABLE.getBytes(UTF_8));
+          .hget(TableRegistry.KEY.getBytes(UTF_8), TestConfigs.TABLE.getBytes(UTF_8));
     }
   }
 

@@ -49,7 +49,7 @@ final class RedisStoreTest {
   static void start() throws Exception {
     redis = TestRedis.start();
     config = DeploymentConfig.parse(TestConfigs.deployment(redis.url(), false)).redis();
-    store = new RedisStore(config, 1, new Quiet());
+    store = new RedisStore(config, new Quiet());
   }
 
   @AfterContainer
@@ -71,7 +71,12 @@ final class RedisStoreTest {
   }
 
   private static int[] attempt(RedisStore on, List<StoreWrite> batch) throws Exception {
-    WriteOutcome outcome = on.write(batch).get();
+    return attempt(on, batch, 1);
+  }
+
+  private static int[] attempt(RedisStore on, List<StoreWrite> batch, int keepVersions)
+      throws Exception {
+    WriteOutcome outcome = on.write(batch, keepVersions).get();
     assertThat(outcome.failure()).isNull();
     return outcome.codes();
   }
@@ -158,13 +163,13 @@ final class RedisStoreTest {
     String key = "several-" + System.nanoTime();
     Map<Version, Boolean> written = new HashMap<>();
     try (TestRedis.Inspector inspector = redis.inspect();
-        RedisStore several = new RedisStore(config, most, new Quiet())) {
+        RedisStore several = new RedisStore(config, new Quiet())) {
       for (Version version : order) {
         boolean delete = deleteEvery > 0 && version.origin() % (deleteEvery + 1) == 1;
         List<Version> before = newest(written, most);
         written.put(version, delete);
         List<Version> after = newest(written, most);
-        assertThat(attempt(several, List.of(write(key, version, delete))))
+        assertThat(attempt(several, List.of(write(key, version, delete)), most))
             .containsExactly(answer(version, before, after));
         byte[] stored = inspector.commands().get(StoreLayout.key("", TestConfigs.TABLE, key));
         assertThat(StoreLayout.decodeAll(stored))
@@ -207,7 +212,7 @@ final class RedisStoreTest {
   private static Map<String, Version> writeAtRandom(int origin, int keys) throws Exception {
     Random random = new Random(origin);
     Map<String, Version> newest = new HashMap<>();
-    try (RedisStore own = new RedisStore(config, 1, new Quiet())) {
+    try (RedisStore own = new RedisStore(config, new Quiet())) {
       for (int round = 0; round < 100; round++) {
         List<StoreWrite> batch = new ArrayList<>();
         for (int i = 0; i < 100; i++) {

@@ -6,6 +6,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.freshet.connectors.chunk.KeyChange;
 import dev.freshet.connectors.record.Version;
 import dev.freshet.connectors.testing.Changes;
 import dev.freshet.schemas.FeatureChange;
@@ -49,6 +50,18 @@ final class StoreLayoutTest {
     StoredValue stored = StoreLayout.decode(StoreLayout.encode(change));
 
     boolean deleted = operation == Operation.DELETE;
+    assertThat(
+            StoreLayout.encode(
+                new KeyChange(
+                    "k",
+                    new Version(timestamp, origin),
+                    eventTimeMs,
+                    computedAtMs,
+                    deleted ? KeyChange.DELETE : encoding.ordinal(),
+                    0,
+                    deleted ? new byte[0] : value)))
+        .as("as a region packs it")
+        .isEqualTo(StoreLayout.encode(change));
     assertThat(stored.version()).isEqualTo(new Version(timestamp, origin));
     assertThat(stored.eventTimeMs()).isEqualTo(eventTimeMs);
     assertThat(stored.computedAtMs()).isEqualTo(computedAtMs);

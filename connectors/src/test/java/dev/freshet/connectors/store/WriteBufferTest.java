@@ -24,20 +24,20 @@ final class WriteBufferTest {
       DeploymentConfig.parse(TestConfigs.deployment("redis://127.0.0.1:1", false)).redis();
 
   private final WatermarkHold hold = new WatermarkHold();
-  private WriteBuffer buffer;
+  private WriteBuffer<PendingChange> buffer;
 
   @BeforeTry
   void begin() {
-    buffer = new WriteBuffer();
+    buffer = new WriteBuffer<>();
   }
 
   private void add(String key, long version, int valueBytes) {
     var change = upsert(key, version, 0);
     change.setValue(ByteBuffer.allocate(valueBytes));
-    buffer.add(new PendingWrite(change, StoreWrite.of(change, REDIS), hold.accept()));
+    buffer.add(new PendingChange(change, StoreWrite.of(change, REDIS), hold.accept()));
   }
 
-  private static List<String> keys(WriteBatch batch) {
+  private static List<String> keys(WriteBatch<PendingChange> batch) {
     return batch.writes().stream().map(write -> write.change().getKey()).toList();
   }
 
@@ -74,7 +74,7 @@ final class WriteBufferTest {
     add("a", 1, 4);
     add("a", 2, 4);
     add("b", 1, 4);
-    WriteBatch first = buffer.next();
+    WriteBatch<PendingChange> first = buffer.next();
     assertThat(keys(first)).containsExactly("a", "b");
     assertThat(keys(buffer.next())).isEmpty();
     assertThat(buffer.isEmpty()).isFalse();
@@ -90,7 +90,7 @@ final class WriteBufferTest {
     int half = (int) WriteBuffer.BATCH_BYTES_MAX / 2;
     add("a", 1, half);
     add("b", 1, half);
-    WriteBatch batch = buffer.next();
+    WriteBatch<PendingChange> batch = buffer.next();
     add("c", 1, half);
     add("d", 1, half);
     assertThat(buffer.holds(2)).isTrue();
@@ -108,7 +108,7 @@ final class WriteBufferTest {
       @ForAll @IntRange(min = 1, max = 20) int keys, @ForAll long seed) {
     Random random = new Random(seed);
     Map<String, Long> sent = new HashMap<>();
-    List<PendingWrite> underWay = new ArrayList<>();
+    List<PendingChange> underWay = new ArrayList<>();
     int added = 0;
     for (int round = 0; added < 200 || !buffer.isEmpty() || !underWay.isEmpty(); round++) {
       assertThat(round).as("it comes to an end").isLessThan(20_000);
@@ -116,7 +116,7 @@ final class WriteBufferTest {
         add("k" + random.nextInt(keys), ++added, 4);
       }
       if (random.nextBoolean()) {
-        for (PendingWrite write : buffer.next().writes()) {
+        for (PendingChange write : buffer.next().writes()) {
           String key = write.change().getKey();
           assertThat(underWay).extracting(other -> other.change().getKey()).doesNotContain(key);
           long version = write.change().getVersionTimestamp();

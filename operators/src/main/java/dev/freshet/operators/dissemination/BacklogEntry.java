@@ -31,6 +31,11 @@ final class BacklogEntry {
 
   /** Size in a chunk before compression, bytes, about. */
   int bytes() {
+    return bytes(change);
+  }
+
+  /** Size of a change in a chunk before compression, bytes, about. */
+  static int bytes(KeyChange change) {
     return change.key().length() + change.value().length + OVERHEAD_BYTES;
   }
 }

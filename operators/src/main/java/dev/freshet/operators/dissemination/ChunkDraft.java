@@ -43,6 +43,24 @@ final class ChunkDraft {
     coverage.addAll(ranges);
   }
 
+  /** The same in parts that a chunk can hold, all that it covers in the last. */
+  List<ChunkDraft> split(int entriesMax, long partBytesMax) {
+    List<ChunkDraft> parts = new ArrayList<>();
+    ChunkDraft part = new ChunkDraft(partBytesMax);
+    for (ChunkEntry entry : entries) {
+      if (part.isFull() || part.entries.size() >= entriesMax) {
+        parts.add(part);
+        part = new ChunkDraft(partBytesMax);
+      }
+      part.add(entry, BacklogEntry.bytes(entry.change()), dueMs);
+    }
+    part.coverAll(coverage);
+    if (!part.isEmpty()) {
+      parts.add(part);
+    }
+    return parts;
+  }
+
   boolean isFull() {
     return bytes >= bytesMax;
   }

@@ -484,22 +484,13 @@ final class Dissemination implements Link.Listener {
   }
 
   private static final int STATE_CHUNK_ENTRIES = 10_000;
+  private static final int STATE_CHUNK_BYTES = 8 << 20;
 
   private List<byte[]> toState(LaneId lane, ChunkDraft all) {
-    List<byte[]> chunks = new ArrayList<>();
-    List<ChunkEntry> entries = all.entries();
-    for (int from = 0; from < entries.size() || from == 0; from += STATE_CHUNK_ENTRIES) {
-      int to = Math.min(entries.size(), from + STATE_CHUNK_ENTRIES);
-      ChunkDraft part = ChunkDraft.unbounded();
-      entries.subList(from, to).forEach(entry -> part.add(entry, 0, all.dueMs()));
-      if (to == entries.size()) {
-        part.coverAll(all.coverage());
-      }
-      if (!part.isEmpty()) {
-        chunks.add(encode(lane, lane.isCatchUp() ? Purpose.CATCH_UP : Purpose.LIVE, part).bytes());
-      }
-    }
-    return chunks;
+    Purpose purpose = lane.isCatchUp() ? Purpose.CATCH_UP : Purpose.LIVE;
+    return all.split(STATE_CHUNK_ENTRIES, STATE_CHUNK_BYTES).stream()
+        .map(part -> encode(lane, purpose, part).bytes())
+        .toList();
   }
 
   /** Takes back a part of what {@link #unacknowledged} gave. */

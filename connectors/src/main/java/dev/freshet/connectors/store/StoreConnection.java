@@ -1,0 +1,102 @@
+package dev.freshet.connectors.store;
+
+import dev.freshet.connectors.format.DeploymentConfig;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * Keeps the store's servers connected, and notices when one of them may have lost data. Belongs to
+ * the task's thread.
+ */
+final class StoreConnection implements AutoCloseable {
+
+  /** Hears what happens to the store; called on the task's thread. */
+  interface Listener {
+
+    /**
+     * Servers are connected.
+     *
+     * @param runIds run id of each
+     * @param isLost whether one of them is new to a store that was known, so that data may be lost
+     */
+    void connected(Set<String> runIds, boolean isLost);
+
+    /** Every server is connected, as far as is known. */
+    void whole();
+  }
+
+  private final StoreIdentity identity;
+  private final TaskMail mail;
+  private final Listener listener;
+  private final RedisStore store;
+  private boolean connecting;
+
+  /**
+   * @param identity which servers the store had before
+   */
+  StoreConnection(
+      DeploymentConfig.Redis redis, StoreIdentity identity, TaskMail mail, Listener listener) {
+    this.identity = identity;
+    this.mail = mail;
+    this.listener = listener;
+    this.store = new RedisStore(redis, new ServerEvents());
+  }
+
+  RedisStore store() {
+    return store;
+  }
+
+  /** Connects. */
+  void start() {
+    connect(0);
+  }
+
+  /** Sends what happens to connections to the task's thread. */
+  private final class ServerEvents implements StoreListener {
+    @Override
+    public void connected(Set<String> runIds) {
+      mail.send("identify the store's servers", () -> onConnected(runIds));
+    }
+
+    @Override
+    public void disconnected() {
+      mail.send("connect to the store again", () -> connect(0));
+    }
+  }
+
+  private void onConnected(Set<String> runIds) {
+    listener.connected(runIds, identity.connected(runIds));
+  }
+
+  /** Keeps trying until every server is connected, so that a loss is noticed without writes. */
+  private void connect(int failures) {
+    if (failures == 0 && connecting) {
+      return;
+    }
+    connecting = true;
+    store
+        .connect()
+        .whenComplete(
+            (done, failure) ->
+                mail.send("see the store's servers", () -> onConnect(failures, failure)));
+  }
+
+  private void onConnect(int failures, Throwable failure) {
+    if (failure == null) {
+      connecting = false;
+      listener.whole();
+      return;
+    }
+    Optional<StoreException> fatal = StoreFailures.fatal(store.address(), failure);
+    if (fatal.isPresent()) {
+      throw fatal.get();
+    }
+    mail.sendLater(
+        Backoff.delayMs(failures + 1), "connect to the store again", () -> connect(failures + 1));
+  }
+
+  @Override
+  public void close() {
+    store.close();
+  }
+}
