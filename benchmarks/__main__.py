@@ -25,6 +25,7 @@ BENCHMARKS = {
     "state": ("benchmarks.state_size", "State of a key"),
     "reads": ("benchmarks.online_reads", "Reads, and memory of the online store"),
     "writer": ("benchmarks.store_writer", "Writes to the online store"),
+    "dissemination": ("benchmarks.dissemination", "Changes into chunks"),
     "chunks": ("benchmarks.chunks", "Chunks of changes"),
     "execution-mode": ("benchmarks.execution_mode", "Execution mode of the feature function"),
     "stl-linear": ("benchmarks.stl_linear", "STL as one matrix product"),
