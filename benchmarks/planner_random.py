@@ -16,7 +16,7 @@ from freshet.planner import Billing, Network, Plan, Problem, make_plan
 from freshet.planner.optimal.planner import fastest_possible
 from freshet.report.figures import PALETTE, finish, new_figure
 
-DESTINATIONS = (1, 2, 4, 6, 8, 10)
+DESTINATIONS = (1, 2, 4, 6, 8)
 SAMPLES = 100
 """Of each number of destinations, as in the paper."""
 
