@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from benchmarks import planner_paper, planner_times
+from benchmarks import planner_approximations, planner_paper, planner_times
 from benchmarks.context import Context
 from benchmarks.exhibits import Exhibit
 from benchmarks.figures import Aim, Figure
@@ -16,7 +16,6 @@ from benchmarks.multicast_jobs import (
     PUBLIC_VMS,
     clouds,
 )
-from benchmarks.planner_approximations import beside_cloudcast
 from freshet.planner import Network, Plan, Problem, make_plan
 from freshet.planner.optimal.planner import fastest_possible
 
@@ -33,9 +32,9 @@ def run(context: Context) -> list[Figure | Exhibit]:
     return [
         *_gaps(context, network),
         *_public(context),
-        *beside_cloudcast(context, network),
         *planner_paper.run(context),
         *planner_times.run(context),
+        *planner_approximations.run(context),
     ]
 
 

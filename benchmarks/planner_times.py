@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from matplotlib.figure import Figure as Picture
 
-from benchmarks import planner_approximations
 from benchmarks.context import Context
 from benchmarks.exhibits import Exhibit
 from benchmarks.figures import Aim, Figure, Point, fit_line
@@ -60,21 +58,17 @@ Curve = dict[int, Times]
 
 
 def run(context: Context) -> list[Figure | Exhibit]:
-    """All that is about solve times; not part of `planner`'s quality figures."""
-    network = clouds(MAX_VMS)
-    return [*times(context, network), *planner_approximations.run(context, network)]
-
-
-def times(context: Context, network: Network) -> Iterable[Figure | Exhibit]:
     """Solve times for random regions, and how they grow."""
+    network = clouds(MAX_VMS)
+    shown: list[Figure | Exhibit] = []
     ours: Curve = {}
     rng = np.random.default_rng(1)
     for count in DESTINATIONS[:4] if context.quick else DESTINATIONS:
         context.say(f"solve times, {count} destinations")
         figures = _ours(context, network, count, rng)
         ours[count] = Times(figures[0].samples)
-        yield from figures
-    yield _growth(ours, _cloudcast(context, network))
+        shown += figures
+    return [*shown, _growth(ours, _cloudcast(context, network))]
 
 
 def _ours(context: Context, network: Network, count: int, rng: np.random.Generator) -> list[Figure]:
