@@ -376,41 +376,48 @@ final class Dissemination implements Link.Listener {
         shard.number(),
         table.settings().table());
     region.missing(table.settings().table(), shard.number()).reset();
-    if (shard.recent().reachesBackTo(lost)) {
-      send(region, table, shard.recent().in(lost), covered(shard.number(), lost));
-      return;
-    }
     OffsetRanges fetching = region.fetching(table.settings().table(), shard.number());
     fetching.addAll(lost);
-    history.read(
-        table.settings(),
-        shard.number(),
-        lost,
-        new ChangeHistory.Reader() {
-          @Override
-          public void read(List<ChunkEntry> entries, List<Covered> coverage) {
-            task.run(
-                "catch up " + region.name(),
-                () -> {
-                  send(region, table, entries, coverage);
-                  coverage.forEach(range -> fetching.remove(range.after(), range.upto()));
-                });
-          }
-
-          @Override
-          public void done(Exception failure) {
-            task.run("end catching up " + region.name(), () -> fetching.removeAll(lost));
-            if (failure != null) {
-              LOG.warn("Cannot read what region {} lacks; trying again", region.name(), failure);
-            }
-          }
-        });
+    Fetch fetch = new Fetch(region, table, fetching, lost);
+    if (shard.recent().reachesBackTo(lost)) {
+      ChangeBatches.forEach(shard.number(), shard.recent().in(lost), lost, fetch::read);
+      fetch.done(null);
+    } else {
+      history.read(table.settings(), shard.number(), lost, fetch);
+    }
   }
 
-  private static List<Covered> covered(int shard, OffsetRanges ranges) {
-    ChunkDraft draft = ChunkDraft.unbounded();
-    draft.cover(shard, ranges);
-    return draft.coverage();
+  /** What a region has missed, on its way from the cache or the log to the backlogs. */
+  private final class Fetch implements ChangeHistory.Reader {
+    private final RemoteRegion region;
+    private final DisseminatedTable table;
+    private final OffsetRanges fetching;
+    private final OffsetRanges lost;
+
+    Fetch(RemoteRegion region, DisseminatedTable table, OffsetRanges fetching, OffsetRanges lost) {
+      this.region = region;
+      this.table = table;
+      this.fetching = fetching;
+      this.lost = lost;
+    }
+
+    @Override
+    public void read(List<ChunkEntry> entries, List<Covered> coverage) {
+      task.run(
+          "catch up " + region.name(),
+          () -> {
+            send(region, table, entries, coverage);
+            coverage.forEach(range -> fetching.remove(range.after(), range.upto()));
+          });
+    }
+
+    @Override
+    public void done(Exception failure) {
+      task.run("end catching up " + region.name(), () -> fetching.removeAll(lost));
+      if (failure != null) {
+        LOG.warn("Cannot read what region {} lacks; trying again", region.name(), failure);
+      }
+    }
   }
 
   /** Sends a region what it lacks, past relays that do not answer. */

@@ -3,7 +3,6 @@ package dev.freshet.operators.dissemination;
 import dev.freshet.connectors.chunk.BadChangeException;
 import dev.freshet.connectors.chunk.ChangeReader;
 import dev.freshet.connectors.chunk.ChunkEntry;
-import dev.freshet.connectors.chunk.Covered;
 import dev.freshet.connectors.chunk.OffsetRanges;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -27,9 +26,6 @@ import org.slf4j.LoggerFactory;
 final class KafkaChangeHistory implements ChangeHistory {
 
   private static final Logger LOG = LoggerFactory.getLogger(KafkaChangeHistory.class);
-
-  /** Changes that go to the task's thread at once: more would hold live ones up. */
-  private static final int BATCH_CHANGES = 2_000;
 
   private static final Duration POLL = Duration.ofMillis(200);
 
@@ -88,24 +84,8 @@ final class KafkaChangeHistory implements ChangeHistory {
 
   private void readAll(
       MulticastSettings.Table table, int shard, OffsetRanges ranges, Reader reader) {
-    Map<String, ChunkEntry> newest = newest(table, shard, ranges);
-    List<ChunkEntry> batch = new ArrayList<>();
-    OffsetRanges uncovered = ranges.copy();
     // A key that changed again was moved to the end, so the order is that of offsets.
-    for (ChunkEntry entry : newest.values()) {
-      if (batch.size() >= BATCH_CHANGES) {
-        reader.read(batch, covered(shard, uncovered.takeUpto(entry.offset() - 1)));
-        batch = new ArrayList<>();
-      }
-      batch.add(entry);
-    }
-    reader.read(batch, covered(shard, uncovered));
-  }
-
-  private static List<Covered> covered(int shard, OffsetRanges ranges) {
-    ChunkDraft draft = ChunkDraft.unbounded();
-    draft.cover(shard, ranges);
-    return draft.coverage();
+    ChangeBatches.forEach(shard, newest(table, shard, ranges).values(), ranges, reader::read);
   }
 
   /** The newest change in the ranges of each key, by offset. */

@@ -21,7 +21,6 @@ final class RemoteRegion {
     final Map<Integer, RegionReport> bySubtask = new HashMap<>();
     final Map<Integer, MissingRanges> missing = new HashMap<>();
     final Map<Integer, OffsetRanges> fetching = new HashMap<>();
-    long epoch = -1;
   }
 
   private final String name;
@@ -56,14 +55,11 @@ final class RemoteRegion {
   void report(RegionReport report, long nowMicros) {
     heardAtMs = nowMicros / 1_000;
     TableReports table = table(report.getTable());
-    if (report.getEpoch() != table.epoch) {
-      // Reports of other subtasks from before are of a store that is no more.
-      table.epoch = report.getEpoch();
-      table.bySubtask.clear();
+    RegionReport before = table.bySubtask.put(report.getSubtask(), report);
+    if (before != null && before.getEpoch() != report.getEpoch()) {
+      // It has lost its store. The other subtasks will find that out themselves.
       table.missing.clear();
-      table.fetching.clear();
     }
-    table.bySubtask.put(report.getSubtask(), report);
     table.bySubtask.keySet().removeIf(subtask -> subtask >= report.getParallelism());
     Echo echo = report.getEcho();
     if (echo != null) {
