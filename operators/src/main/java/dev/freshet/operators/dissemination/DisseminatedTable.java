@@ -36,10 +36,10 @@ final class DisseminatedTable {
   private long changes;
   private long changeBytes;
 
-  DisseminatedTable(MulticastSettings.Table settings, double earlyShare, long cacheBytes) {
+  DisseminatedTable(MulticastSettings.Table settings, PriorityQuantile quantile, long cacheBytes) {
     this.settings = settings;
     this.reader = new ChangeReader(settings.table());
-    this.priorities = new Priorities(earlyShare, settings.weight());
+    this.priorities = new Priorities(quantile, settings.weight());
     this.cacheBytes = cacheBytes;
   }
 

@@ -62,13 +62,12 @@ final class Dissemination implements Link.Listener {
     this.clock = clock;
     // Larger than those of an earlier run, without state of its own.
     this.nextChunkId = clock.absoluteTimeMillis() * MICROS_PER_MS;
+    PriorityQuantile quantile = new PriorityQuantile(settings.earlyShare());
     for (MulticastSettings.Table table : settings.tables()) {
       tables.put(
           table.table(),
           new DisseminatedTable(
-              table,
-              settings.earlyShare(),
-              settings.cacheBytes() / settings.tables().size() / table.shards()));
+              table, quantile, settings.cacheBytes() / settings.tables().size() / table.shards()));
     }
   }
 

@@ -4,8 +4,9 @@ import dev.freshet.connectors.link.Transport;
 import dev.freshet.schemas.LinkReport;
 import dev.freshet.schemas.Purpose;
 import java.util.Collection;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Predicate;
@@ -65,7 +66,10 @@ final class Link {
   private final Clock clock;
   private final Listener listener;
   private final Map<LaneId, Lane> lanes = new LinkedHashMap<>();
-  private final Set<SentChunk> inFlight = new LinkedHashSet<>();
+
+  /** By identity: comparing chunks would compare all that is in them. */
+  private final Set<SentChunk> inFlight = Collections.newSetFromMap(new IdentityHashMap<>());
+
   private final LinkWindow window = new LinkWindow();
   private final LinkCounters counters = new LinkCounters();
   private int failures;

@@ -18,6 +18,9 @@ final class LinkWindow {
   static final long BYTES_INITIAL = 256 << 10;
   static final long BYTES_MAX = 32 << 20;
 
+  /** An inbox takes larger ones, but they would take long to apply, and in a broker's memory. */
+  static final long CHUNK_BYTES_MAX = 1 << 20;
+
   /** Waiting on the way that is still called none. */
   static final long QUEUE_MS = 50;
 
@@ -52,9 +55,9 @@ final class LinkWindow {
     return inFlight < limit;
   }
 
-  /** The largest chunk that suits: several of them fill the window. */
+  /** The largest chunk that suits, before compression: several of them fill the window. */
   long chunkBytesMax() {
-    return Math.max(BYTES_MIN / 2, limit / 4);
+    return Math.min(CHUNK_BYTES_MAX, Math.max(BYTES_MIN / 2, limit / 4));
   }
 
   long inFlightBytes() {

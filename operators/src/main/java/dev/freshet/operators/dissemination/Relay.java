@@ -87,6 +87,7 @@ final class Relay implements Link.Listener {
   private final ChunkCodec codec = new ChunkCodec();
   private final Map<String, Peer> peers = new LinkedHashMap<>();
   private final Map<LaneId, Absorbed> absorbed = new HashMap<>();
+  private final PriorityQuantile quantile;
   private final Map<String, Priorities> priorities = new HashMap<>();
 
   /** The log that the chunks of each table are of. */
@@ -109,6 +110,7 @@ final class Relay implements Link.Listener {
       Link.TaskThread task,
       Clock clock,
       MetricGroup metrics) {
+    this.quantile = new PriorityQuantile(settings.earlyShare());
     this.settings = settings;
     this.transport = transport;
     this.task = task;
@@ -207,8 +209,7 @@ final class Relay implements Link.Listener {
 
   private void absorb(Link link, LaneId id, ChunkHeader header, List<ChunkEntry> entries) {
     Priorities ofTable =
-        priorities.computeIfAbsent(
-            header.table(), table -> new Priorities(settings.earlyShare(), 1));
+        priorities.computeIfAbsent(header.table(), table -> new Priorities(quantile, 1));
     Lane lane = link.lane(id, ofTable);
     long nowMs = clock.absoluteTimeMillis();
     if (lane.isEmpty()) {
