@@ -312,9 +312,13 @@ class Config:
             "tombstone_retention_ms": self.tombstone_retention_ms,
         }
 
-    def kafka_client_properties(self) -> dict[str, str]:
-        """Properties of a librdkafka client (confluent-kafka)."""
-        return client_properties(self.kafka_bootstrap, self.kafka_properties)
+    def kafka_client_properties(self, region: str | None = None) -> dict[str, str]:
+        """Properties of a librdkafka client (confluent-kafka).
+
+        Args:
+            region: whose broker; None for the one of this configuration's region.
+        """
+        return client_properties(*self._broker(region))
 
     def kafka_admin_properties(self, region: str | None = None) -> dict[str, Any]:
         """The same for kafka-python, which administers the topics.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from freshet.avro import AvroError, decode_as
+from freshet.avro import AvroError, decode, decode_as
 from freshet.config import Config
 from freshet.errors import FreshetError
 from freshet.table import FeatureTable
@@ -222,7 +222,10 @@ class Observer:
             return
         try:
             if topic in self._progress_topics:
-                self._take_progress(decode_as("Progress", value))
+                name, record = decode(value)
+                # The topic carries reports of regions, too.
+                if name == "Progress":
+                    self._take_progress(record)
             elif topic in self._change_topics:
                 self._take_change(decode_as("FeatureChange", value), wall_s)
             else:

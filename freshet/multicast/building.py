@@ -99,7 +99,7 @@ def planner_settings(
             )
             for table in tables
         ),
-        network=_plain(_network(config)),
+        network=_plain(deployment_network(config)),
     )
 
 
@@ -189,11 +189,15 @@ def profiles_folder(config: Config) -> str:
     return config.profiles or str(Path(CHECKOUT) / "examples" / "data" / "cloudcast")
 
 
-def _network(config: Config) -> Network:
+def deployment_network(config: Config) -> Network:
     """Home and the configured regions: data can go through no other.
 
     Brokers are there whether or not they are used, so with the profiles that ship they cost
     nothing, and there is one in each region. Profiles of one's own say what is so.
+
+    Raises:
+        ConfigError: the profiles are wrong, or lack a region.
+        FreshetError: they cannot be read.
     """
     folder = profiles_folder(config)
     network = load_network(folder)

@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 
 from freshet import avro
+from freshet.cli.status import describe_regions
 from freshet.wan.faults import fired
 from freshet.wan.scenario import Fault, Kind
 from tests.integration.polling import eventually
@@ -153,6 +154,29 @@ def test_destinations_have_the_newest_of_each_key_over_the_plan_s_links(
         for link in report["links"]
     }
     assert {link for link in links if link in tree} == tree
+
+
+def test_status_tells_how_regions_stand(area: WideArea, changes: Changes) -> None:
+    changes.write(100)
+
+    def stands() -> bool:
+        status = describe_regions(area.config(HOME))
+        of_region = {each["region"]: each for each in status["regions"]}
+        assert set(of_region) == {NEAR, FAR, WAY}
+        for region in DESTINATIONS:
+            assert of_region[region]["applied"] >= len(changes.newest)
+            assert (
+                0 < of_region[region]["freshness_p50_ms"] <= of_region[region]["freshness_p99_ms"]
+            )
+        for each in of_region.values():
+            assert each["heard_ago_s"] < 10
+            assert each["usd"] > 0
+            assert each["plan"] == status["plans"][TABLE]["number"]
+            assert not each["detached"]
+        assert not of_region[WAY]["keeps"]
+        return True
+
+    eventually(stands, "all regions stand well")
 
 
 def test_a_region_that_was_cut_off_becomes_equal(area: WideArea, changes: Changes) -> None:

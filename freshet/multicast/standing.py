@@ -1,0 +1,207 @@
+"""How each region stands: what the newest reports in ``progress`` say of it, for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from freshet.avro import AvroError, decode
+from freshet.config import Config
+from freshet.errors import FreshetError
+from freshet.multicast.settings import Link
+
+BYTES_PER_GB = 1e9
+
+_TIMEOUT_S = 15.0
+_BATCH_RECORDS = 1_000
+
+
+class Heard(NamedTuple):
+    """A report, and when home's broker was told."""
+
+    at_ms: int
+    report: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One table in one region. Counters count since the jobs' first start."""
+
+    region: str
+    table: str
+    keeps: bool
+    """False for a waypoint, which only sends on."""
+
+    heard_ago_s: float
+    detached: bool
+    """Whether the plan does without it, because it does not answer or cannot be reached."""
+
+    freshness_p50_ms: float | None
+    """Of the last report with live changes: the worst of the region's subtasks."""
+
+    freshness_p99_ms: float | None
+    applied: int
+    caught_up: int
+    late: int
+    backlog_keys: int
+    """Keys with a change that is on its way to the region and not sent, of all tables."""
+
+    wire_bytes: int
+    """Sent to the region, of all tables."""
+
+    usd: float | None
+    """For that, at the profiles' prices; None if they are not known."""
+
+    plan: int
+    """Number of the plan in force; 0 before the first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The standing as JSON types."""
+        return asdict(self)
+
+
+def read_reports(config: Config) -> list[Heard]:
+    """The reports in the topic ``progress`` on home's broker, oldest first; none if it is missing.
+
+    Raises:
+        FreshetError: the broker does not answer.
+    """
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+
+    topic = f"{config.topic_prefix}progress"
+    properties = {
+        **config.kafka_client_properties(config.home_region),
+        "group.id": "freshet-status",
+        "enable.auto.commit": "false",
+        "log_level": "0",
+    }
+    consumer = Consumer(properties)
+    try:
+        partitions = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions
+        heard: list[Heard] = []
+        for partition in partitions:
+            place = TopicPartition(topic, partition, OFFSET_BEGINNING)
+            _, end = consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
+            consumer.assign([place])
+            heard += _read_to(consumer, end)
+        return heard
+    except KafkaException as error:
+        raise FreshetError(
+            f"topic {topic} cannot be read from Kafka at {properties['bootstrap.servers']}:"
+            f" {error.args[0].str()}; check that the broker runs"
+        ) from error
+    finally:
+        consumer.close()
+
+
+def _read_to(consumer: Any, end: int) -> list[Heard]:
+    heard: list[Heard] = []
+    reached = 0
+    while reached < end:
+        messages = consumer.consume(_BATCH_RECORDS, _TIMEOUT_S)
+        if not messages:
+            # Compaction may have left nothing between here and the end.
+            break
+        for message in messages:
+            if message.error() is None:
+                reached = message.offset() + 1
+                report = _report_of(message.value())
+                if report is not None:
+                    heard.append(Heard(message.timestamp()[1], report))
+    return heard
+
+
+def _report_of(value: bytes | None) -> dict[str, Any] | None:
+    try:
+        name, record = decode(value or b"")
+    except AvroError:
+        return None
+    return record if name == "RegionReport" else None
+
+
+def plans_in_force(heard: Iterable[Heard]) -> dict[str, dict[str, Any]]:
+    """The newest plan of each table that the multicast job reports as in force."""
+    plans: dict[str, dict[str, Any]] = {}
+    for _, report in heard:
+        if report["reporter"] == "MULTICAST" and report["plan"]:
+            plan: dict[str, Any] = json.loads(report["plan"])
+            if plan["number"] >= plans.get(report["table"], plan)["number"]:
+                plans[report["table"]] = plan
+    return plans
+
+
+def standings(
+    heard: Iterable[Heard], usd_per_gb: Mapping[Link, float] | None, now_ms: int
+) -> list[Standing]:
+    """Each region's standing with each table that it reports of, by region and table.
+
+    Args:
+        heard: oldest first.
+        usd_per_gb: price of each link; None if it is not known.
+        now_ms: home's wall clock.
+    """
+    heard = list(heard)
+    plans = plans_in_force(heard)
+    subtasks: dict[tuple[str, str], dict[int, Heard]] = {}
+    links: dict[str, dict[tuple[str, int], dict[str, Any]]] = {}
+    for each in heard:
+        report = each.report
+        for link in report["links"]:
+            sender = (report["region"], report["subtask"])
+            links.setdefault(link["to"], {})[sender] = link
+        if report["reporter"] == "REGION" and report["table"]:
+            of_table = subtasks.setdefault((report["region"], report["table"]), {})
+            of_table[report["subtask"]] = _with_last_freshness(each, of_table)
+            for gone in [s for s in of_table if s >= report["parallelism"]]:
+                del of_table[gone]
+    return [
+        _standing(region, table, latest.values(), links.get(region, {}), plans, usd_per_gb, now_ms)
+        for (region, table), latest in sorted(subtasks.items())
+    ]
+
+
+def _with_last_freshness(new: Heard, before: Mapping[int, Heard]) -> Heard:
+    """A report without live changes says nothing of freshness; the one before does."""
+    old = before.get(new.report["subtask"])
+    if new.report["freshness"] is None and old is not None:
+        return Heard(new.at_ms, {**new.report, "freshness": old.report["freshness"]})
+    return new
+
+
+def _standing(
+    region: str,
+    table: str,
+    latest: Iterable[Heard],
+    links: Mapping[tuple[str, int], Mapping[str, Any]],
+    plans: Mapping[str, Mapping[str, Any]],
+    usd_per_gb: Mapping[Link, float] | None,
+    now_ms: int,
+) -> Standing:
+    latest = list(latest)
+    reports = [each.report for each in latest]
+    lags = [report["freshness"] for report in reports if report["freshness"] is not None]
+    plan = plans.get(table, {})
+    usd = None
+    if usd_per_gb is not None:
+        usd = sum(
+            link["wire_bytes"] / BYTES_PER_GB * usd_per_gb.get((sender, region), 0.0)
+            for (sender, _), link in links.items()
+        )
+    return Standing(
+        region=region,
+        table=table,
+        keeps=all(report["applies"] for report in reports),
+        heard_ago_s=max(0.0, (now_ms - max(each.at_ms for each in latest)) / 1_000),
+        detached=region in plan.get("detached", ()),
+        freshness_p50_ms=max((lag["p50_ms"] for lag in lags), default=None),
+        freshness_p99_ms=max((lag["p99_ms"] for lag in lags), default=None),
+        applied=sum(report["applied"] for report in reports),
+        caught_up=sum(report["caught_up"] for report in reports),
+        late=sum(report["late"] for report in reports),
+        backlog_keys=sum(link["backlog_keys"] for link in links.values()),
+        wire_bytes=sum(link["wire_bytes"] for link in links.values()),
+        usd=usd,
+        plan=int(plan.get("number", 0)),
+    )
