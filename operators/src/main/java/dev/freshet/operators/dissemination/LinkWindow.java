@@ -15,7 +15,7 @@ package dev.freshet.operators.dissemination;
 final class LinkWindow {
 
   static final long BYTES_MIN = 16 << 10;
-  static final long BYTES_INITIAL = 256 << 10;
+  static final long BYTES_INITIAL = 64 << 10;
   static final long BYTES_MAX = 32 << 20;
 
   /** An inbox takes larger ones, but they would take long to apply, and in a broker's memory. */
@@ -26,8 +26,13 @@ final class LinkWindow {
 
   private static final long NANOS_PER_MS = 1_000_000;
 
-  /** The fastest round trip is forgotten after this, in case the way has become longer. */
-  private static final long FORGET_NANOS = 30_000 * NANOS_PER_MS;
+  /** A spell's fastest round trip is forgotten when the next one ends: ways become longer. */
+  private static final long SPELL_NANOS = 10_000 * NANOS_PER_MS;
+
+  /**
+   * A spell begins with that much less under way, or all round trips would hold their own queue.
+   */
+  private static final long DRAIN = 8;
 
   private static final double SHRINK = 0.7;
 
@@ -114,10 +119,11 @@ final class LinkWindow {
   }
 
   private void remember(long roundTrip, long nowNanos) {
-    if (nowNanos - spellBeganNanos > FORGET_NANOS) {
+    if (nowNanos - spellBeganNanos > SPELL_NANOS) {
       spellBeganNanos = nowNanos;
       fastestBeforeNanos = fastestNanos;
       fastestNanos = 0;
+      limit = Math.max(BYTES_MIN, limit / DRAIN);
     }
     fastestNanos = fastestNanos == 0 ? roundTrip : Math.min(fastestNanos, roundTrip);
   }
