@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +13,8 @@ from freshet.planner.optimal.capacities import striped_capacities, whole_capacit
 from freshet.planner.optimal.column_generation import Pricing, Relaxed, generate_columns
 from freshet.planner.optimal.master import Master, Prices
 from freshet.planner.optimal.restricted import choose_trees
-from freshet.planner.problem import Problem
+from freshet.planner.optimal.whole_stripes import WholeStripes
+from freshet.planner.problem import Floats, Problem
 from freshet.planner.trees import Tree
 
 _STRIPE_ROUNDS = 8
@@ -38,8 +40,13 @@ class Fastest:
     """The limit that binds."""
 
 
-def fastest_plan(problem: Problem, pricing: Pricing) -> Fastest:
+def fastest_plan(problem: Problem, pricing: Pricing, *, any_tree: bool = True) -> Fastest:
     """Finds the fastest plan, with as many VMs as allowed.
+
+    Args:
+        problem: to solve.
+        pricing: finds light trees.
+        any_tree: whether all trees are allowed, and not only those that pricing finds.
 
     Raises:
         NoPlanError: a destination can't be reached.
@@ -69,14 +76,18 @@ def fastest_plan(problem: Problem, pricing: Pricing) -> Fastest:
         trees=list(trees),
         binding=_binding(problem, relaxed),
     )
-    return found if problem.stripes is None else _with_stripes(problem, pricing, found)
+    return found if problem.stripes is None else _with_stripes(problem, pricing, found, any_tree)
 
 
-def _with_stripes(problem: Problem, pricing: Pricing, free: Fastest) -> Fastest:
+def _with_stripes(problem: Problem, pricing: Pricing, free: Fastest, any_tree: bool) -> Fastest:
     """The fastest plan of equal stripes, found by bisection between a bound and a plan."""
     most, trees = problem.network.max_vms, dict.fromkeys(free.trees)
-    best = _best_stripes(problem, list(trees), free)
     bound_s = free.bound_s
+    hops = np.where(problem.network.links, 1.0, np.inf)
+    placed = None
+    if any_tree:
+        placed = _placed(problem, bound_s * (1 + _CLOSE), free, free.mix, hops)
+    best = placed or _best_stripes(problem, list(trees), free)
     rng = np.random.default_rng(0)
     for _ in range(_STRIPE_ROUNDS):
         if best.seconds <= bound_s * (1 + _CLOSE):
@@ -84,13 +95,25 @@ def _with_stripes(problem: Problem, pricing: Pricing, free: Fastest) -> Fastest:
         middle = (bound_s + best.seconds) / 2
         known = len(trees)
         # Arbitrary prices make trees that differ: whole stripes need more to choose from.
-        relaxed = _relax_stripes(problem, pricing, middle, trees, rng)
+        master = _stripes_master(problem, middle, trees, rng)
+        relaxed = generate_columns(
+            master, pricing, lambda tree: trees.setdefault(tree), cutoff=_ABOVE_ALL
+        )
         if not relaxed.solution.complete and relaxed.bound >= _ABOVE_ALL:
             bound_s = middle
             continue
-        if len(trees) > known:
+        if any_tree:
+            if problem.stripes == 1 and _no_single_tree(problem, middle, free):
+                bound_s = middle
+                continue
+            weights = master.weights(relaxed.duals)
+            placed = _placed(problem, middle, free, relaxed.solution.mix, weights)
+        if placed is not None and placed.seconds < best.seconds:
+            best = placed
+        elif len(trees) > known:
             found = _best_stripes(problem, list(trees), free)
             best = min(best, found, key=lambda plan: plan.seconds)
+    trees.update(dict.fromkeys(best.mix))
     binding = free.binding
     if best.seconds > free.seconds * (1 + _CLOSE):
         slowest = slowest_limits(problem, shares_of(problem, best.mix), most)[0].description
@@ -98,14 +121,10 @@ def _with_stripes(problem: Problem, pricing: Pricing, free: Fastest) -> Fastest:
     return replace(best, bound_s=min(bound_s, best.seconds), trees=list(trees), binding=binding)
 
 
-def _relax_stripes(
-    problem: Problem,
-    pricing: Pricing,
-    seconds: float,
-    trees: dict[Tree, None],
-    rng: np.random.Generator,
-) -> Relaxed:
-    """Trees that together bring everything in a time, if whole stripes may be cut."""
+def _stripes_master(
+    problem: Problem, seconds: float, trees: Iterable[Tree], rng: np.random.Generator
+) -> Master:
+    """The program of trees that bring everything in a time, if whole stripes may be cut."""
     assert problem.stripes is not None
     most, n = problem.network.max_vms, len(problem.network.regions)
     prices = Prices(rng.random((n, n)) / n, np.zeros(n))  # any tree costs less than 1
@@ -113,13 +132,31 @@ def _relax_stripes(
     striped = striped_capacities(whole, problem.stripes, most, most)
     master = Master(prices, striped, most, most, (1.0, 1.0))
     master.add(trees)
-    return generate_columns(master, pricing, lambda tree: trees.setdefault(tree), cutoff=_ABOVE_ALL)
+    return master
+
+
+def _placed(
+    problem: Problem, seconds: float, free: Fastest, mix: Mapping[Tree, float], weights: Floats
+) -> Fastest | None:
+    """A plan within a time, made one stripe at a time."""
+    stripes = WholeStripes(problem, seconds, free.trees[0])
+    for trees in stripes.starts({}, mix, weights):
+        return _with_mix(problem, stripes.mix(trees), free)
+    return None
+
+
+def _no_single_tree(problem: Problem, seconds: float, free: Fastest) -> bool:
+    return bool(np.isinf(WholeStripes(problem, seconds, free.trees[0]).one_tree_bound()))
 
 
 def _best_stripes(problem: Problem, trees: list[Tree], free: Fastest) -> Fastest:
     most = problem.network.max_vms
     choice = choose_trees(problem, trees, most, most, free.seconds, fastest=True)
-    mix = {trees[0]: 1.0} if choice is None else choice.mix
+    return _with_mix(problem, {trees[0]: 1.0} if choice is None else choice.mix, free)
+
+
+def _with_mix(problem: Problem, mix: dict[Tree, float], free: Fastest) -> Fastest:
+    most = problem.network.max_vms
     seconds = predicted_time_s(problem, shares_of(problem, mix), most)
     return replace(free, seconds=seconds, mix=mix)
 

@@ -31,13 +31,14 @@ def solve(problem: Problem, *, pricing: Pricing | None = None, trees: Iterable[T
         NoPlanError: no plan meets the deadline, or a destination can't be reached.
     """
     started = time.perf_counter()
+    any_tree = pricing is None
     pricing = pricing or pricing_for(problem)
-    fastest = fastest_plan(problem, pricing)
+    fastest = fastest_plan(problem, pricing, any_tree=any_tree)
     fastest = replace(fastest, trees=list(dict.fromkeys([*fastest.trees, *trees])))
     deadline = problem.deadline_s
     if deadline is not None and deadline < fastest.bound_s * (1 - TIME_TOLERANCE):
         raise _too_late(problem, fastest)
-    found, bound = Search(problem, fastest, pricing).run()
+    found, bound = Search(problem, fastest, pricing, any_tree=any_tree).run()
     if found is None:
         raise _too_late(problem, fastest)
     return describe_plan(

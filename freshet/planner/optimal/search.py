@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from freshet.planner.optimal.column_generation import Pricing, Relaxed, generate
 from freshet.planner.optimal.fastest import Fastest
 from freshet.planner.optimal.master import Master, Prices, Solution, UnsolvedError
 from freshet.planner.optimal.restricted import choose_trees
+from freshet.planner.optimal.whole_stripes import WholeStripes
 from freshet.planner.problem import Floats, Ints, Problem
 from freshet.planner.steiner import MAX_EXACT_TERMINALS
 from freshet.planner.trees import Tree
@@ -40,6 +41,12 @@ _MAX_NODES_IF_STRIPED = 40
 
 _MAX_NODES_IF_MANY = 8
 """The same for more destinations than trees are exact for."""
+
+_MAX_STEPS = 60
+"""Cheapest trees to look for while one plan of equal stripes is improved."""
+
+_MAX_STARTS = 3
+"""Plans of equal stripes that are improved, the cheapest ones."""
 
 _WHOLE = 1e-6
 _POLISH_ROUNDS = 4
@@ -71,10 +78,14 @@ class Search:
         problem: to solve.
         fastest: its fastest plan.
         pricing: finds light trees.
+        any_tree: whether all trees are allowed, and not only those that pricing finds.
     """
 
-    def __init__(self, problem: Problem, fastest: Fastest, pricing: Pricing) -> None:
+    def __init__(
+        self, problem: Problem, fastest: Fastest, pricing: Pricing, *, any_tree: bool = True
+    ) -> None:
         self._problem = problem
+        self._any_tree = any_tree
         self._pricing = pricing
         self._trees = dict.fromkeys(fastest.trees)
         allowed = [n for most, n in _MAX_NODES.items() if len(problem.terminals) <= most]
@@ -107,9 +118,13 @@ class Search:
         """The best plan found, and a bound that none is below."""
         relaxed = self._relax(self._root)
         self._try(relaxed)
+        finished = np.inf  # least bound of the parts that need no more search
+        if self._problem.stripes is not None and self._any_tree:
+            relaxed = replace(relaxed, bound=max(relaxed.bound, self._bound_of_one_stripe()))
+            self._place(relaxed)
         if not self._close(relaxed.bound):
             self._choose(self._root)
-        finished = np.inf  # least bound of the parts that need no more search
+            self._improve()
         heap = [(relaxed.bound, self._root.number, self._root, relaxed)]
         visited = 1
         while heap and visited < self._max_nodes and heap[0][0] < self._cutoff():
@@ -129,6 +144,7 @@ class Search:
                 heapq.heappush(heap, entry)
         if visited > 1 and not self._close(min([finished, *(entry[0] for entry in heap)])):
             self._choose(self._root)
+            self._improve()
         bound = min([finished, *(entry[0] for entry in heap)])
         return self._best, min(bound, self._best.usd if self._best else np.inf)
 
@@ -265,6 +281,60 @@ class Search:
                 if self._cost_of_best() >= before or self._best is None:
                     break
                 vms = self._best.vms
+
+    def _place(self, relaxed: Relaxed) -> None:
+        """Makes plans of whole stripes, one stripe at a time."""
+        weights = self._master.weights(relaxed.duals)
+        for seconds in self._likely_times(relaxed):
+            stripes = self._stripes_until(seconds)
+            known = {} if self._best is None else self._best.mix
+            starts: list[list[Tree]] = []
+            for trees in stripes.starts(known, relaxed.solution.mix, weights):
+                starts.append(trees)
+                self._keep(stripes, trees)
+                if self._close(relaxed.bound):
+                    return
+            for trees in stripes.cheapest_of(starts)[:_MAX_STARTS]:
+                self._keep(stripes, stripes.improved(trees, _MAX_STEPS))
+                if self._close(relaxed.bound):
+                    return
+
+    def _improve(self) -> None:
+        """Gives the best plan's stripes better places, one at a time."""
+        if self._problem.stripes is None or not self._any_tree or self._best is None:
+            return
+        for seconds in self._likely_times(None):
+            stripes = self._stripes_until(seconds)
+            trees = stripes.trees_of(self._best.mix)
+            if trees is not None:
+                self._keep(stripes, stripes.improved(trees, _MAX_STEPS))
+
+    def _keep(self, stripes: WholeStripes, trees: list[Tree]) -> None:
+        self._trees.update(dict.fromkeys(trees))
+        self._consider(stripes.mix(trees))
+
+    def _stripes_until(self, seconds: float) -> WholeStripes:
+        return WholeStripes(self._problem, seconds, next(iter(self._trees)))
+
+    def _likely_times(self, relaxed: Relaxed | None) -> list[float]:
+        """Seconds that a plan may take: where they are open, those of plans that are known."""
+        problem = self._problem
+        if problem.billed_s is not None:
+            return [problem.billed_s]
+        times = dict[float, None]()
+        if self._best is not None:
+            shares = shares_of(problem, self._best.mix)
+            times[predicted_time_s(problem, shares, self._best.vms)] = None
+        if relaxed is not None:
+            times[relaxed.solution.time * self._unit_s] = None
+            times[problem.deadline_s or self._time_range[1] * self._unit_s] = None
+        return [seconds for seconds in times if seconds > 0]
+
+    def _bound_of_one_stripe(self) -> float:
+        problem = self._problem
+        if problem.stripes != 1 or problem.billed_s is None:
+            return -np.inf
+        return self._stripes_until(problem.billed_s).one_tree_bound()
 
     def _consider(self, mix: dict[Tree, float]) -> None:
         """Keeps a mix if it is the cheapest so far, with the VMs that are cheapest for it."""
