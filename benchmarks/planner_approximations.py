@@ -69,6 +69,7 @@ def _beside_cloudcast(context: Context, network: Network) -> Iterable[Figure]:
         problem = job.on(network, STRIPES)
         problem = problem.with_deadline(fastest_possible(problem).seconds * _JOB_TIGHTNESS)
         own, other = _own(problem), solve_in(_JOB_LIMIT_S, problem, ALL)
+        context.say(f"ours ${own.cost_usd:.2f} after {own.cpu_s:.3g} s, cloudcast {other}")
         assert own.cost_usd is not None
         note = f"cloudcast was cut off at {_JOB_LIMIT_S:g} s" if other.cut_off else ""
         cost = seconds = None
@@ -139,6 +140,7 @@ def _sample(
         problem = problem.with_deadline(fastest_possible(problem).seconds * TIGHTNESS)
         for name, approximations in methods.items():
             solve = solve_in(limit_s, problem, approximations)
+            context.say(f"{name}: {solve}")
             samples.setdefault(name, []).append(_row(solve))
         samples.setdefault(_OURS, []).append(_own(problem))
     return samples

@@ -105,6 +105,7 @@ def _cloudcast(context: Context, network: Network) -> Curve:
             problem = random_job(network, count, rng).on(network, CLOUDCAST_STRIPES)
             deadline = fastest_possible(problem).seconds * CLOUDCAST_TIGHTNESS
             solves.append(solve_in(CLOUDCAST_LIMIT_S, problem.with_deadline(deadline), ALL))
+            context.say(str(solves[-1]))
         found[count] = Times(
             tuple(solve.cpu_s for solve in solves),
             sum(solve.cut_off for solve in solves),

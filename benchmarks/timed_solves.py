@@ -24,6 +24,11 @@ class Solve:
     cut_off: bool
     """Whether the time limit ended it; a plan is then the best so far."""
 
+    def __str__(self) -> str:
+        """For showing progress."""
+        cost = "no plan" if self.plan is None else f"${self.plan.cost.total_usd:.2f}"
+        return f"{cost} after {self.cpu_s:.3g} s" + (", cut off" if self.cut_off else "")
+
 
 def solve_in(limit_s: float, problem: Problem, approximations: Approximations) -> Solve:
     """Solves, for at most so many CPU seconds.
