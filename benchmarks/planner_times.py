@@ -144,7 +144,7 @@ def _growth(ours: Curve, theirs: Curve) -> Exhibit:
             )
         )
     return Exhibit(
-        "planner-times",
+        "planner-solve-times",
         "Figure 14: solve time by number of destinations",
         (
             "destinations",
