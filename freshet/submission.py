@@ -99,6 +99,74 @@ class Submission:
     """What could not be done, and does not keep the job from running."""
 
 
+@dataclass(frozen=True)
+class _Script:
+    """A job's script and what it is run with."""
+
+    name: str
+    tables: tuple[Path, ...]
+    parallelism: int
+    savepoint: str | None = None
+    python_files: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class PreparedJob:
+    """A job that has been checked, and whose topics there are; :func:`submit_together` takes it."""
+
+    name: str
+    """Tells it from others; names the log."""
+
+    tables: str
+    """Names of its tables, joined by '+'."""
+
+    script: _Script
+    config: Config
+    topics_created: list[str]
+    warnings: tuple[str, ...] = ()
+
+
+def submit_together(
+    jobs: Sequence[PreparedJob],
+    *,
+    stack: Stack | None = None,
+    running_deadline_s: float = RUNNING_DEADLINE_S,
+) -> list[Submission]:
+    """Submits jobs by one run of Flink's client, and waits until all of them run.
+
+    Most of a submission is the client's own start, so several jobs take little longer than one.
+    They have nothing else in common, and where one is refused, those before it run.
+
+    Args:
+        jobs: at least one; several have the same Flink, and neither savepoints nor Python files.
+        stack: the embedded stack, if the configurations are its own.
+        running_deadline_s: how long the jobs may take until all of their subtasks run, seconds.
+
+    Returns:
+        As many submissions, in the same order.
+
+    Raises:
+        ConfigError: the jobs cannot share a client.
+        JobError: Flink refused a job, or one does not run.
+        StackError: Flink does not answer.
+    """
+    _check_can_share_a_client(jobs)
+    rest = _flink(jobs[0].config)
+    if len(jobs) > 1:
+        _check_slots(rest, sum(job.script.parallelism for job in jobs), stack)
+    log = _log_file("+".join(job.name for job in jobs), stack)
+    with tempfile.TemporaryDirectory(prefix="freshet-submit-") as scratch:
+        command = _command(jobs, Path(scratch))
+        ids = _run_client(command, _environment(stack, Path(scratch)), log, len(jobs))
+    deadline = time.monotonic() + running_deadline_s
+    for job_id in ids:
+        _wait_until_running(rest, job_id, max(0.0, deadline - time.monotonic()))
+    return [
+        Submission(job.tables, rest.job(job_id), job.topics_created, log, job.warnings)
+        for job, job_id in zip(jobs, ids, strict=True)
+    ]
+
+
 def submit_table(
     file: Path,
     config: Config,
@@ -159,6 +227,29 @@ def submit_tables(
         StoreUnavailableError: the home region's Redis does not answer.
         StackError: Flink does not answer.
     """
+    job = prepare_tables(
+        files,
+        config,
+        stack=stack,
+        parallelism=parallelism,
+        partitions=partitions,
+        savepoint=savepoint,
+        python_files=python_files,
+    )
+    return submit_together([job], stack=stack, running_deadline_s=running_deadline_s)[0]
+
+
+def prepare_tables(
+    files: Sequence[Path],
+    config: Config,
+    *,
+    stack: Stack | None = None,
+    parallelism: int | None = None,
+    partitions: int = DEFAULT_PARTITIONS,
+    savepoint: str | None = None,
+    python_files: Sequence[Path] = (),
+) -> PreparedJob:
+    """Does all of :func:`submit_tables` that comes before the job itself."""
     from freshet.store.connection import connect
     from freshet.store.registry import register_table
     from freshet.table import load_table
@@ -184,8 +275,7 @@ def submit_tables(
 
     name = _TABLE_SEPARATOR.join(table.name for table in tables)
     script = _Script("feature_job", tuple(files), subtasks, savepoint, tuple(python_files))
-    job, log = _submit(script, name, config, rest, stack, running_deadline_s)
-    return Submission(name, job, created, log)
+    return PreparedJob(name, name, script, config, created)
 
 
 def submit_multicast(
@@ -216,6 +306,21 @@ def submit_multicast(
         StackError: Flink does not answer.
         FreshetError: home's Kafka does not answer.
     """
+    job = prepare_multicast(
+        files, config, stack=stack, parallelism=parallelism, savepoint=savepoint
+    )
+    return submit_together([job], stack=stack, running_deadline_s=running_deadline_s)[0]
+
+
+def prepare_multicast(
+    files: Sequence[Path],
+    config: Config,
+    *,
+    stack: Stack | None = None,
+    parallelism: int = 1,
+    savepoint: str | None = None,
+) -> PreparedJob:
+    """Does all of :func:`submit_multicast` that comes before the job itself."""
     from freshet.multicast.building import planner_settings
     from freshet.table import load_table
 
@@ -240,9 +345,8 @@ def submit_multicast(
             warnings.append(str(error))
     name = multicast_job_name(*(table.name for table in tables))
     script = _Script("multicast_job", tuple(files), parallelism, savepoint)
-    job_status, log = _submit(script, name, config, rest, stack, running_deadline_s)
     names = _TABLE_SEPARATOR.join(table.name for table in tables)
-    return Submission(names, job_status, created, log, tuple(warnings))
+    return PreparedJob(name, names, script, config, created, tuple(warnings))
 
 
 def submit_region(
@@ -270,6 +374,19 @@ def submit_region(
         StackError: Flink does not answer.
         FreshetError: the region's Kafka, or home's, does not answer.
     """
+    job = prepare_region(files, config, stack=stack, parallelism=parallelism, savepoint=savepoint)
+    return submit_together([job], stack=stack, running_deadline_s=running_deadline_s)[0]
+
+
+def prepare_region(
+    files: Sequence[Path],
+    config: Config,
+    *,
+    stack: Stack | None = None,
+    parallelism: int = 1,
+    savepoint: str | None = None,
+) -> PreparedJob:
+    """Does all of :func:`submit_region` that comes before the job itself."""
     from freshet.multicast.building import region_settings
     from freshet.table import load_table
 
@@ -287,58 +404,51 @@ def submit_region(
     created = create_missing_topics(config, topics_of_region(config))
     created += create_missing_topics(config, [progress_topic(config)], config.home_region)
     script = _Script("region_job", tuple(files), parallelism, savepoint)
-    job_status, log = _submit(script, name, config, rest, stack, running_deadline_s)
     names = _TABLE_SEPARATOR.join(table.name for table in tables)
-    return Submission(names, job_status, created, log)
+    return PreparedJob(name, names, script, config, created)
 
 
-@dataclass(frozen=True)
-class _Script:
-    """A job's script and what it is run with."""
-
-    name: str
-    tables: tuple[Path, ...]
-    parallelism: int
-    savepoint: str | None = None
-    python_files: tuple[Path, ...] = ()
-
-
-def _submit(
-    script: _Script,
-    name: str,
-    config: Config,
-    rest: FlinkRest,
-    stack: Stack | None,
-    running_deadline_s: float,
-) -> tuple[JobStatus, Path]:
-    """Runs a script in Flink's client, and waits until its job runs."""
-    log = _log_file(name, stack)
-    with tempfile.TemporaryDirectory(prefix="freshet-submit-") as scratch:
-        config_file = Path(scratch) / "config.yaml"
-        config.write(config_file)
-        command = _command(config, script, config_file)
-        job_id = _run_client(command, _environment(stack, Path(scratch)), log)
-    _wait_until_running(rest, job_id, running_deadline_s)
-    return rest.job(job_id), log
-
-
-def _command(config: Config, script: _Script, config_file: Path) -> list[str]:
+def _command(jobs: Sequence[PreparedJob], scratch: Path) -> list[str]:
+    """What runs the jobs' scripts in one client; their configurations are put into a folder."""
+    config, scripts = jobs[0].config, [job.script for job in jobs]
     assert config.flink_rest is not None, "checked by the caller"
     address = urlsplit(config.flink_rest)
-    files = ",".join(str(path.absolute()) for path in script.python_files)
+    arguments = []
+    for number, job in enumerate(jobs):
+        file = scratch / f"config-{number}.yaml"
+        job.config.write(file)
+        arguments.append(_arguments(job.script, file))
+    entry, given = scripts[0].name, arguments[0]
+    if len(jobs) > 1:
+        entry = "together"
+        given = [
+            text
+            for script, texts in zip(scripts, arguments, strict=True)
+            for text in ("--script", str(job_script(script.name)), *texts)
+        ]
+    savepoint = scripts[0].savepoint
+    files = ",".join(str(path.absolute()) for path in scripts[0].python_files)
     return [
         "bash",
         str(flink_home() / "bin" / "flink"),
         "run",
         "--detached",
         *("--jobmanager", address.netloc if address.scheme == "http" else config.flink_rest),
-        *("--parallelism", str(script.parallelism)),
-        *(("--fromSavepoint", script.savepoint) if script.savepoint else ()),
+        # A script's own --subtasks says the same for its job.
+        *(("--parallelism", str(scripts[0].parallelism)) if len(jobs) == 1 else ()),
+        *(("--fromSavepoint", savepoint) if savepoint else ()),
         *("--jarfile", str(flink_jar())),
-        *("--python", str(job_script(script.name))),
+        *("--python", str(job_script(entry))),
         *("-pyexec", config.flink_python or sys.executable),
         *("-pyclientexec", sys.executable),
         *(("-pyfs", files) if files else ()),
+        *given,
+    ]
+
+
+def _arguments(script: _Script, config_file: Path) -> list[str]:
+    """The arguments of a job's script."""
+    return [
         *(text for file in script.tables for text in ("--table", str(file.absolute()))),
         *("--config", str(config_file)),
         *("--subtasks", str(script.parallelism)),
@@ -360,8 +470,10 @@ def _log_file(name: str, stack: Stack | None) -> Path:
     return folder / f"submit-{name[:_MAX_LOG_NAME].replace(' ', '-').replace(':', '-')}.log"
 
 
-def _run_client(command: list[str], environment: dict[str, str], log: Path) -> str:
-    """Runs Flink's client and returns the id of the job that it submitted."""
+def _run_client(
+    command: list[str], environment: dict[str, str], log: Path, count: int
+) -> list[str]:
+    """Runs Flink's client and returns the ids of the jobs that it submitted, in their order."""
     try:
         with log.open("w", encoding="utf-8") as output:
             code = subprocess.run(
@@ -378,12 +490,13 @@ def _run_client(command: list[str], environment: dict[str, str], log: Path) -> s
             f"Flink's client did not end within {SUBMIT_DEADLINE_S:.0f} s; see {log}"
         ) from error
     text = log.read_text(encoding="utf-8", errors="replace")
-    submitted = _JOB_ID.search(text)
-    if submitted is None:
+    submitted = list(dict.fromkeys(_JOB_ID.findall(text)))
+    if len(submitted) != count:
+        what = f"{len(submitted)} of {count} jobs" if count > 1 else "no job"
         raise JobError(
-            f"Flink's client submitted no job (exit code {code}): {_reason(text)}; see {log}"
+            f"Flink's client submitted {what} (exit code {code}): {_reason(text)}; see {log}"
         )
-    return submitted[1]
+    return submitted
 
 
 def _reason(output: str) -> str:
@@ -401,6 +514,24 @@ def _check_can_share_a_job(tables: Sequence[FeatureTable]) -> None:
         problems.append("tables of one job must have the same parallelism and max_parallelism")
     if problems:
         raise ConfigError(sorted(set(problems)), f"tables {', '.join(names)}")
+
+
+def _check_can_share_a_client(jobs: Sequence[PreparedJob]) -> None:
+    if len(jobs) == 1:
+        return
+    problems = [
+        f"job {job.name} has a savepoint or Python files, which are a client's; submit it alone"
+        for job in jobs
+        if job.script.savepoint or job.script.python_files
+    ]
+    problems += [
+        f"job {job.name} is for another Flink, or another Python; submit it alone"
+        for job in jobs[1:]
+        if (job.config.flink_rest, job.config.flink_python)
+        != (jobs[0].config.flink_rest, jobs[0].config.flink_python)
+    ]
+    if problems:
+        raise ConfigError(problems, "jobs of one client")
 
 
 def _check_not_running(rest: FlinkRest, tables: Sequence[FeatureTable]) -> None:

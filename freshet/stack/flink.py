@@ -68,7 +68,10 @@ class FlinkOptions:
     """How the stack's Flink cluster runs."""
 
     task_managers: int = 2
-    """Each has one slot: in thread mode the slots of a JVM would share one Python interpreter."""
+
+    slots: int = 1
+    """Of each TaskManager. In thread mode the slots of a JVM share one Python interpreter, so
+    feature jobs should have TaskManagers of their own; jobs without Python may share them."""
 
     state_backend: str = "heap"
     """``heap`` or ``rocksdb``."""
@@ -118,8 +121,8 @@ class FlinkCluster:
             raise StackError(
                 f"state backend {options.state_backend!r} is none of {', '.join(STATE_BACKENDS)}"
             )
-        if options.task_managers < 1:
-            raise StackError("a Flink cluster needs at least 1 TaskManager")
+        if options.task_managers < 1 or options.slots < 1:
+            raise StackError("a Flink cluster needs at least 1 TaskManager with at least 1 slot")
         self.rest_port = rest_port
         self.rpc_port = rpc_port
         self.options = options
@@ -333,7 +336,9 @@ class FlinkCluster:
             "parallelism.default": 1,
             "python.executable": sys.executable,
             "python.client.executable": sys.executable,
-            "taskmanager.numberOfTaskSlots": 1,
+            "taskmanager.numberOfTaskSlots": self.options.slots,
+            # Otherwise one TaskManager is filled before the next is used.
+            "taskmanager.load-balance.mode": "SLOTS",
             **self.options.settings,
         }
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import pytest
 
-from freshet.submission import _reason
+from freshet import Config
+from freshet.errors import ConfigError
+from freshet.stack.layout import job_script
+from freshet.submission import PreparedJob, _reason, _Script, submit_together
 from freshet.topics import topics_of_table
 
 PYTHON_FAILURE = """\
@@ -58,3 +64,35 @@ def test_a_tables_topics() -> None:
     # A change event carries its value whole.
     assert int(topics["p.changes.t"].settings["max.message.bytes"]) > 2_000_000
     assert topics["trades"].settings == {}
+
+
+def prepared(name: str, flink: str, savepoint: str | None = None) -> PreparedJob:
+    config = Config(
+        kafka_bootstrap="127.0.0.1:1",
+        redis={"local:home": "redis://127.0.0.1:1"},
+        flink_rest=flink,
+    )
+    script = _Script("region_job", (Path("t.yaml"),), 1, savepoint)
+    return PreparedJob(name, "t", script, config, [])
+
+
+def test_jobs_of_one_client_have_one_flink_and_no_savepoint() -> None:
+    jobs = [
+        prepared("a", "http://127.0.0.1:1"),
+        prepared("b", "http://127.0.0.1:2"),
+        prepared("c", "http://127.0.0.1:1", savepoint="/savepoints/7"),
+    ]
+    with pytest.raises(ConfigError) as raised:
+        submit_together(jobs)
+    assert sorted(problem.split()[1] for problem in raised.value.problems) == ["b", "c"]
+
+
+def test_a_client_of_several_jobs_tells_their_arguments_apart() -> None:
+    jobs_of = runpy.run_path(str(job_script("together")))["jobs_of"]
+    arguments = ["--script", "a.py", "--table", "t", "--script", "b.py", "--config", "c"]
+    assert jobs_of(arguments) == [["a.py", "--table", "t"], ["b.py", "--config", "c"]]
+    with pytest.raises(ValueError, match="--table is of no job"):
+        jobs_of(["--table", "t"])
+    for lacking in ([], ["--script"], ["--script", "a.py", "--script"]):
+        with pytest.raises(ValueError, match="needs one"):
+            jobs_of(lacking)
