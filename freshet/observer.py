@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -87,7 +87,11 @@ class Observer:
     """Reads the topics that the jobs write, in a thread of its own, from their beginning."""
 
     def __init__(
-        self, config: Config, tables: Sequence[FeatureTable], production: ProductionLog
+        self,
+        config: Config,
+        tables: Sequence[FeatureTable],
+        production: ProductionLog,
+        region_reports: Callable[[dict[str, Any]], None] = lambda report: None,
     ) -> None:
         """Describes the observer; :meth:`__enter__` starts it.
 
@@ -95,7 +99,10 @@ class Observer:
             config: of the deployment.
             tables: whose topics it reads; the topics must exist.
             production: when events went out.
+            region_reports: called in the observer's thread with each report of the multicast job
+                and of the regions' jobs, which are in the topic of progress as well.
         """
+        self._region_reports = region_reports
         self.tables = {table.name: TableWatch() for table in tables}
         self._production = production
         self._changed = threading.Condition()
@@ -137,7 +144,7 @@ class Observer:
         Raises:
             FreshetError: the topics cannot be read.
         """
-        return self._wait(
+        return self.wait_for(
             lambda: all(w.complete_through() >= event_time_ms for w in self.tables.values()),
             timeout_s,
         )
@@ -154,7 +161,7 @@ class Observer:
         Returns:
             Whether all were seen; False after the timeout.
         """
-        return self._wait(
+        return self.wait_for(
             lambda: all(
                 self.tables[table].newest.get(key, (0, 0)) >= version
                 for table, versions in stored.items()
@@ -165,12 +172,20 @@ class Observer:
 
     def wait_for_dead_letters(self, count: int, timeout_s: float) -> bool:
         """Waits until each table has so many dead letters; False after the timeout."""
-        return self._wait(
+        return self.wait_for(
             lambda: all(len(watch.dead_letters) >= count for watch in self.tables.values()),
             timeout_s,
         )
 
-    def _wait(self, reached: Any, timeout_s: float) -> bool:
+    def wait_for(self, reached: Callable[[], bool], timeout_s: float) -> bool:
+        """Waits until something is so, which is asked whenever records came.
+
+        Returns:
+            Whether it is; False after the timeout.
+
+        Raises:
+            FreshetError: the topics cannot be read.
+        """
         with self._changed:
             done = self._changed.wait_for(lambda: self._failure is not None or reached(), timeout_s)
         if self._failure is not None:
@@ -222,10 +237,7 @@ class Observer:
             return
         try:
             if topic in self._progress_topics:
-                name, record = decode(value)
-                # The topic carries reports of regions, too.
-                if name == "Progress":
-                    self._take_progress(record)
+                self._take_progress(*decode(value))
             elif topic in self._change_topics:
                 self._take_change(decode_as("FeatureChange", value), wall_s)
             else:
@@ -234,7 +246,12 @@ class Observer:
         except AvroError as error:
             raise FreshetError(f"topic {topic}: {error}") from error
 
-    def _take_progress(self, progress: dict[str, Any]) -> None:
+    def _take_progress(self, name: str, progress: dict[str, Any]) -> None:
+        if name == "RegionReport":
+            self._region_reports(progress)
+            return
+        if name != "Progress":
+            raise AvroError(f"expected a Progress or a RegionReport, found a {name}")
         watch = self.tables.get(progress["table"])
         if watch is not None:
             watch.subtasks = progress["parallelism"]
