@@ -1,4 +1,4 @@
-"""``freshet demo``: two policies of the real feature job side by side, on real readings."""
+"""``freshet demo``: two policies of the real feature job side by side, and regions to send to."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def command(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Replay real readings through the feature job under two scheduling policies."""
+    """Replay real readings under two scheduling policies, and send the features to two regions."""
     # Imported late: other commands need none of this.
     from freshet.demo.live import LiveDisplay
-    from freshet.demo.report import certainty, conclusion
+    from freshet.demo.report import certainty, conclusion, replication
     from freshet.demo.run import DemoOptions, run_demo
 
     options = DemoOptions(
@@ -56,6 +56,7 @@ def command(
         f"Look at {_shown(outcome.html_file)} (numbers: {_shown(outcome.json_file)}).",
         conclusion(outcome.report),
         certainty(outcome.report),
+        replication(outcome.report),
         *(
             [f"The stack runs on: {outcome.stack.config.flink_rest}. Stop it with: freshet down"]
             if outcome.stack is not None

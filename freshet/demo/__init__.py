@@ -1,1 +1,1 @@
-"""The demo: two policies of the real feature job, side by side, on real readings."""
+"""The demo: two policies of the real feature job on real readings, and regions to send to."""

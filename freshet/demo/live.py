@@ -39,6 +39,23 @@ class PolicyView:
 
 
 @dataclass(frozen=True)
+class RegionView:
+    """One destination's column."""
+
+    region: str
+    sender: str | None
+    """Where its changes come from now; None before the first plan."""
+
+    changes: int
+    """That its store has taken."""
+
+    freshness_p50_ms: float | None
+    """From a value's computation to its being readable there, of the last ten seconds or so."""
+
+    freshness_p99_ms: float | None
+
+
+@dataclass(frozen=True)
 class View:
     """What is shown at one moment."""
 
@@ -51,6 +68,7 @@ class View:
     events: int
     speed_up: float | None
     policies: Sequence[PolicyView]
+    regions: Sequence[RegionView] = ()
 
 
 class LiveDisplay:
@@ -132,7 +150,23 @@ def render(view: View) -> RenderableType:
         f"{view.events:,} events",
         f"{view.speed_up:,.0f} × real time" if view.speed_up else "",
     )
-    return Group(table, progress)
+    return Group(table, *([_regions(view.regions)] if view.regions else []), progress)
+
+
+def _regions(regions: Sequence[RegionView]) -> Table:
+    table = Table(title=None, expand=False)
+    table.add_column("")
+    for region in regions:
+        table.add_column(region.region, justify="right")
+    table.add_row("gets changes from", *(region.sender or "–" for region in regions))
+    table.add_row("changes", *(f"{region.changes:,}" for region in regions))
+    table.add_row(
+        "freshness p50, last 10 s", *(number(r.freshness_p50_ms, ".0f", " ms") for r in regions)
+    )
+    table.add_row(
+        "freshness p99, last 10 s", *(number(r.freshness_p99_ms, ".0f", " ms") for r in regions)
+    )
+    return table
 
 
 def plain_line(view: View) -> str:
@@ -149,4 +183,10 @@ def plain_line(view: View) -> str:
             f"{number(p.freshness_p50_ms, '.0f')}/{number(p.freshness_p99_ms, '.0f')} ms, "
             f"{p.dead_letters} dead letters"
         )
+    for r in view.regions:
+        if r.changes:
+            parts.append(
+                f"{r.region}: {r.changes:,} changes from {r.sender or '–'}, freshness "
+                f"{number(r.freshness_p50_ms, '.0f')}/{number(r.freshness_p99_ms, '.0f')} ms"
+            )
     return "; ".join(parts)

@@ -6,11 +6,15 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from freshet.demo.plots import COLORS
-from freshet.demo.report import certainty, conclusion
+from freshet.demo.plots import COLORS, PLAN
+from freshet.demo.regions import FRESHNESS_SLO
+from freshet.demo.report import certainty, conclusion, replication
+from freshet.demo.tables import SENT_POLICY
 from freshet.report.figures import Plot
 from freshet.report.page import html_page, html_plot
 from freshet.report.text import number
+
+_SENT = f"the {SENT_POLICY} table"
 
 
 def render_page(report: Mapping[str, Any], plots: Sequence[Plot]) -> str:
@@ -26,8 +30,10 @@ def render_page(report: Mapping[str, Any], plots: Sequence[Plot]) -> str:
         _warning(report),
         f"<p><strong>{escape(conclusion(report))}</strong> {escape(certainty(report))}</p>",
         _policies(report),
-        *(html_plot(plot) for plot in plots),
+        *(html_plot(plot) for plot in plots if plot.name != PLAN),
         _freshness(report),
+        _regions(report),
+        *(html_plot(plot) for plot in plots if plot.name == PLAN),
         _dead_letters(report),
         _how(report),
     ]
@@ -92,6 +98,72 @@ def _freshness(report: Mapping[str, Any]) -> str:
         f"p50 {number(initial['p50'], '.0f', ' ms')}, "
         f"p99 {number(initial['p99'], '.0f', ' ms')}. With a budget for each hour this says how "
         "long a <em>chosen</em> key takes; how long a key waits to be chosen is its staleness.</p>"
+    )
+
+
+def _regions(report: Mapping[str, Any]) -> str:
+    rows = "".join(_region(name, region) for name, region in report["regions"].items())
+    return (
+        f"<h2>Regions</h2><p>The changes of {escape(_SENT)} went from {escape(report['home'])} to"
+        " two more regions, which serve it too. Freshness there is the time from a value's"
+        " computation to its being readable, of live changes: changes wait for others to share a"
+        f" chunk with, as long as they are readable within {escape(FRESHNESS_SLO)}. (By event time"
+        " it would say nothing here: the events are of 2017.) In the end the stored bytes of every"
+        " key were compared with home's.</p>"
+        '<table class="numbers"><tr><th>region</th><th>keys</th><th>changes</th>'
+        "<th>freshness p50</th><th>p99</th><th>equal to home</th></tr>"
+        f"{rows}</table>{_egress(report)}"
+    )
+
+
+def _region(name: str, region: Mapping[str, Any]) -> str:
+    fresh = region["freshness_ms"]
+    equal = {True: "yes", False: "no", None: "–"}[region["equal_to_home"]]
+    cells = [
+        escape(name),
+        number(region["keys"], ",d"),
+        number(region["changes"], ",d"),
+        number(fresh["p50"], ".0f", " ms"),
+        number(fresh["p99"], ".0f", " ms"),
+        equal,
+    ]
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _egress(report: Mapping[str, Any]) -> str:
+    cost = report["egress_usd"]
+    if not cost["direct"]:
+        return ""
+    rows = "".join(
+        [
+            *(_way(link, "") for link in report["egress"]["links"]),
+            _total("sent", cost["ours"]),
+            *(_way(link, "direct: ") for link in report["egress"]["direct"]),
+            _total("direct replication", cost["direct"]),
+        ]
+    )
+    return (
+        f"<p><strong>{escape(replication(report))}</strong> Below is what each link delivered, in"
+        " bytes of whole chunks as its sender reports them, at the price that the planner has for"
+        " the link; and what the bytes that came into each destination would have cost straight"
+        " from home. The demo's regions are all on this machine.</p>"
+        '<table class="numbers"><tr><th>link</th><th>MB</th><th>$ per GB</th><th>$</th></tr>'
+        f"{rows}</table>"
+    )
+
+
+def _way(link: Mapping[str, Any], what: str) -> str:
+    return (
+        f"<tr><td>{what}{escape(link['source'])} → {escape(link['target'])}</td>"
+        f"<td>{link['wire_bytes'] / 1e6:.3f}</td><td>{link['usd_per_gb']:.3f}</td>"
+        f"<td>{link['usd']:.6f}</td></tr>"
+    )
+
+
+def _total(what: str, usd: float) -> str:
+    return (
+        f"<tr><td><strong>{what}</strong></td><td></td><td></td>"
+        f"<td><strong>{usd:.6f}</strong></td></tr>"
     )
 
 

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from freshet.demo.regions import PROFILES
 from freshet.demo.tables import REGRET_PROPORTIONAL, ROUND_ROBIN
 from freshet.report.figures import INK, Plot, finish, new_figure, rolling_mean
 
@@ -19,14 +20,19 @@ COLORS = {REGRET_PROPORTIONAL: "#2f86d2", ROUND_ROBIN: "#df7a26"}
 
 ROLLING_STEPS = 24
 
+PLAN = "plan"
+"""Name of the plot that belongs to the regions; the others are of the policies."""
+
 _DAY_MS = 86_400_000
 
 
 def draw_plots(report: Mapping[str, Any]) -> list[Plot]:
     """Every plot for which the report has data."""
     measured = {n: p for n, p in report["policies"].items() if p["loss_by_step"]}
-    if not measured:
-        return []
+    return (_policy_plots(report, measured) if measured else []) + _plan_plots(report)
+
+
+def _policy_plots(report: Mapping[str, Any], measured: Mapping[str, Any]) -> list[Plot]:
     steps_per_day = _DAY_MS / report["steps"]["step_ms"]
     days = np.arange(1, report["steps"]["count"] + 1) / steps_per_day
     plots = [
@@ -66,6 +72,30 @@ def draw_plots(report: Mapping[str, Any]) -> list[Plot]:
             )
         )
     return plots
+
+
+def _plan_plots(report: Mapping[str, Any]) -> list[Plot]:
+    """The plan in force; none before one was computed."""
+    # Imported late: the planner takes a second.
+    from freshet.planner import StreamPlan, load_network
+    from freshet.planner.drawing.picture import draw_plan
+    from freshet.planner.drawing.places import load_places
+
+    try:
+        plan = StreamPlan.from_dict(report["plan"])
+    except KeyError:  # the plan that is in force until the first is computed says less
+        return []
+    network, places = load_network(str(PROFILES)), load_places(str(PROFILES))
+    return [
+        Plot(
+            PLAN,
+            "The plan",
+            "How the changes were sent in the end, as the planner in the multicast job had decided"
+            " from the volume and the speeds that it saw. Costs are those of an hour like that.",
+            draw_plan(plan, network, places),
+            on_white=True,
+        )
+    ]
 
 
 def _loss(policies: Mapping[str, Any], days: npt.NDArray[np.float64]) -> Figure:

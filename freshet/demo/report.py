@@ -7,7 +7,7 @@ import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from freshet.demo.dissemination import Dissemination
 from freshet.demo.model import Floats
+from freshet.demo.regions import PROFILES
 from freshet.demo.tables import REGRET_PROPORTIONAL, ROUND_ROBIN
 from freshet.observer import percentiles_ms
 
@@ -68,6 +70,9 @@ class RunRecord:
     configuration: dict[str, Any]
     """Options of the run, for the reader."""
 
+    dissemination: Dissemination
+    """What the regions reported."""
+
     steps_planned: int
     seed: int
     """Of the bootstrap."""
@@ -115,6 +120,7 @@ def build_report(run: RunRecord) -> dict[str, Any]:
             "dead_letter_samples": [_letter(letter) for letter in letters[:_DEAD_LETTER_SAMPLES]],
             "freshness_ms": percentiles_ms(freshness) | {"samples": len(freshness)},
             "freshness_initial_ms": percentiles_ms(initial) | {"samples": len(initial)},
+            **run.dissemination.to_report(_prices()),
             "notes": _NOTES,
             "steps": {
                 "count": len(run.step_ends_ms),
@@ -142,6 +148,18 @@ def build_report(run: RunRecord) -> dict[str, Any]:
     return report
 
 
+def _prices() -> Callable[[str, str], float]:
+    # Imported late: the planner takes a second, which a start should not wait for.
+    from freshet.planner import load_network
+
+    network = load_network(str(PROFILES))
+
+    def usd_per_gb(source: str, target: str) -> float:
+        return float(network.price_usd_per_gb[network.index[source], network.index[target]])
+
+    return usd_per_gb
+
+
 _NOTES = {
     "loss": "Mean absolute error of the forecasts over the key's naive one-step error in the first"
     " window, averaged over all queries.",
@@ -153,6 +171,15 @@ _NOTES = {
     " at once.",
     "staleness_hours": "Age, in event time, of the feature that answered a query, when the step"
     " began.",
+    "regions": "freshness_ms: from a value's computation (computed_at) to its being readable in the"
+    " region's store, live changes; the events themselves are of 2017. From the percentiles of each"
+    " report, and rather too large than too small. It is near the table's freshness_slo because"
+    " changes wait for others to share a chunk as long as they are in time. equal_to_home: whether"
+    " the stored bytes of all keys were the same in the end.",
+    "egress_usd": "ours: bytes of the chunks that each link delivered, as its sender reports them,"
+    " times the link's price. direct: the bytes that came into each destination, times the price of"
+    " sending them there from home, without a region between them. 1 GB is 10^9 bytes. Reports to"
+    " home are not in either.",
     "updates": "Change events: the first value of each key, and those that the budget paid for.",
 }
 
@@ -242,6 +269,25 @@ def certainty(report: Mapping[str, Any]) -> str:
         f"machines{sure}), better for {compared['keys_better']} of {keys} machines and on "
         f"{compared['days_better']} of {compared['days']} days, with values that were on "
         f"average {ages[0]:.0f} h old against {ages[1]:.0f} h."
+    )
+
+
+def replication(report: Mapping[str, Any]) -> str:
+    """What came of sending a table to other regions, in a sentence."""
+    regions, cost = report["regions"], report["egress_usd"]
+    names = " and ".join(regions)
+    if not cost["direct"] or any(region["keys"] is None for region in regions.values()):
+        return f"The run ended before {names} were compared with {report['home']}."
+    saved = 1 - cost["ours"] / cost["direct"]
+    apart = [name for name, region in regions.items() if not region["equal_to_home"]]
+    have = (
+        f"The stores of {' and '.join(apart)} were not that of {report['home']} in time"
+        if apart
+        else f"{names} have every key as {report['home']} has it, byte for byte"
+    )
+    return (
+        f"{have}, for {abs(saved):.0%} {'less' if saved >= 0 else 'more'} egress cost than sending"
+        " straight to each."
     )
 
 

@@ -6,6 +6,7 @@
                               \\--> job cpu_stl_round_robin (round-robin) --> Redis --> model --|-+
                  feedback.cpu_stl <-------------------------------------------------- errors -+ |
                  feedback.cpu_stl_round_robin <--------------------------------------- errors --+
+    changes.cpu_stl --> multicast job --> region jobs of a waypoint and two destinations --> Redis
 
 Each hour of event time is one step, in lockstep: the models read and forecast, the hour's readings
 and the models' errors are sent, heartbeats end the hour, and the next begins when both stores hold
@@ -27,12 +28,14 @@ import numpy as np
 
 from freshet.client import Client
 from freshet.config import stack_home
+from freshet.demo.dissemination import Dissemination
 from freshet.demo.feed import Feed, malformed_events
-from freshet.demo.live import LiveDisplay, PolicyView, View
+from freshet.demo.live import LiveDisplay, PolicyView, RegionView, View
 from freshet.demo.model import Floats, Model, naive_errors
 from freshet.demo.readings import DATA_FILE, Readings
+from freshet.demo.regions import DESTINATIONS, HOME, RegionStores, region_configs
 from freshet.demo.report import PolicyRecord, RunRecord, build_report, report_json
-from freshet.demo.tables import SEASONS, STEP, STEP_MS, DemoTable, write_tables
+from freshet.demo.tables import SEASONS, SENT_POLICY, STEP, STEP_MS, DemoTable, write_tables
 from freshet.errors import FreshetError
 from freshet.files import write_atomically
 from freshet.lockstep import wait_for_step
@@ -40,12 +43,26 @@ from freshet.observer import Observer, ProductionLog, percentiles_ms
 from freshet.replay import Pace
 from freshet.stack import FlinkOptions, KafkaOptions, Stack, StackOptions
 from freshet.stack.signals import Interrupted, Interrupts
-from freshet.submission import Submission, submit_table
+from freshet.submission import (
+    Submission,
+    prepare_multicast,
+    prepare_region,
+    prepare_tables,
+    submit_together,
+)
 
 WARM_UP_DEADLINE_S = 240.0
 STEP_DEADLINE_S = 90.0
 DRAIN_DEADLINE_S = 20.0
 """How long the last change events and dead letters may take after the last step."""
+
+SETTLE_DEADLINE_S = 60.0
+"""How long the destinations may take to become equal to home after the last step."""
+
+REPORT_DEADLINE_S = 10.0
+
+_TASK_MANAGERS, _SLOTS = 2, 3
+"""One slot for each job: two of features, one of the multicast, and three regions'."""
 
 _CLOSING_S = 15.0
 """What the end of a run takes after the last step: drain, stop and report."""
@@ -167,6 +184,7 @@ def _record(
         keys=readings.keys,
         scale=naive_errors(readings.values[: plan.first_row]),
         policies={table.policy: PolicyRecord(table.table.name) for table in tables},
+        dissemination=Dissemination(_sent(tables).table.name),
         configuration={
             "keys": len(readings.keys),
             "budget": options.budget,
@@ -185,6 +203,11 @@ def _record(
     )
 
 
+def _sent(tables: Sequence[DemoTable]) -> DemoTable:
+    """The table that is sent to other regions."""
+    return next(table for table in tables if table.policy == SENT_POLICY)
+
+
 @contextlib.contextmanager
 def _running_stack(
     options: DemoOptions, run: RunRecord, display: LiveDisplay, interrupts: Interrupts
@@ -197,8 +220,9 @@ def _running_stack(
     stack = Stack(
         home / "stack",
         StackOptions(
+            regions=(HOME, *DESTINATIONS),
             kafka=KafkaOptions(short_lived=short),
-            flink=FlinkOptions(task_managers=2, short_lived=short),
+            flink=FlinkOptions(task_managers=_TASK_MANAGERS, slots=_SLOTS, short_lived=short),
         ),
     )
     if options.keep_running:
@@ -225,21 +249,29 @@ def _running_stack(
 def _submit(
     stack: Stack, tables: Sequence[DemoTable], run: RunRecord, display: LiveDisplay
 ) -> list[str]:
-    """Submits both jobs at once, as ``freshet submit`` would; their ids, once they run."""
+    """Submits all jobs by one client; the ids of the feature jobs, once all run."""
     started_s = time.monotonic()
     names = " and ".join(f"{table.table.name} ({table.policy})" for table in tables)
+    sent = _sent(tables)
     display.say(f"Submitting the feature jobs {names} ...")
-    # Not a `with`: it would wait for the clients when interrupted; the stack's end ends them.
-    pool = concurrent.futures.ThreadPoolExecutor(len(tables))
+    display.say(f"... and the jobs that take {sent.table.name} to {' and '.join(DESTINATIONS)} ...")
+
+    def submit() -> list[Submission]:
+        home, *others = region_configs(stack.config).values()
+        jobs = [prepare_tables([table.file], stack.config, stack=stack) for table in tables]
+        # Who is to be sent to before who sends: a region without a job would be planned around.
+        jobs += [prepare_region([sent.file], config, stack=stack) for config in others]
+        jobs.append(prepare_multicast([sent.file], home, stack=stack))
+        return submit_together(jobs, stack=stack)
+
+    # In a thread, which is not waited for when interrupted: the stack's end ends the client.
+    pool = concurrent.futures.ThreadPoolExecutor(1)
     try:
-        submissions: list[concurrent.futures.Future[Submission]] = [
-            pool.submit(submit_table, table.file, stack.config, stack=stack) for table in tables
-        ]
-        jobs = [submission.result().job.id for submission in submissions]
+        submissions = pool.submit(submit).result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     run.wall_s["submit"] = time.monotonic() - started_s
-    return jobs
+    return [submission.job.id for submission in submissions[: len(tables)]]
 
 
 class _Replay:
@@ -280,15 +312,25 @@ class _Replay:
         production = ProductionLog()
         with (
             Client(self._config, tables=definitions, clock=lambda: self._now_ms) as client,
-            Observer(self._config, definitions, production) as observer,
+            Observer(
+                self._config, definitions, production, self._run.dissemination.take
+            ) as observer,
+            contextlib.closing(
+                RegionStores(
+                    region_configs(self._config),
+                    self._run.dissemination.table,
+                    self._readings.keys,
+                )
+            ) as stores,
         ):
-            self._client, self._observer = client, observer
+            self._client, self._observer, self._stores = client, observer, stores
             self._feed = Feed(self._config, definitions, self._readings, production)
             try:
                 with self._display:
                     self._warm_up()
                     self._replay(speed_up, deadline_s)
                     self._drain()
+                    self._settle()
                     self._show(now=True)
             finally:
                 self._keep_observations()
@@ -410,6 +452,23 @@ class _Replay:
         if not self._observer.wait_for_dead_letters(expected, DRAIN_DEADLINE_S):
             self._display.say("Warning: not every malformed event has its dead letter yet.")
 
+    def _settle(self) -> None:
+        """Waits until the other regions have what home has, and have said so."""
+        started_s = time.monotonic()
+        dissemination = self._run.dissemination
+        states = self._stores.settle(SETTLE_DEADLINE_S, self._show)
+        dissemination.stores = states
+        for region, state in states.items():
+            if not state.equal_to_home:
+                self._display.say(
+                    f"Warning: after {SETTLE_DEADLINE_S:.0f} s the store of {region} is not that of"
+                    f" {HOME}; see Flink's log in the stack's logs."
+                )
+        all_said = dissemination.reported_after(time.time_ns() // 1_000)
+        if not self._observer.wait_for(all_said, REPORT_DEADLINE_S):
+            self._display.say("Warning: not every region has reported in the end.")
+        self._run.wall_s["settle"] = time.monotonic() - started_s
+
     def _keep_observations(self) -> None:
         for table in self._tables:
             watch = self._observer.tables[table.table.name]
@@ -435,6 +494,18 @@ class _Replay:
             events=self._run.events,
             speed_up=self._run.speed_up,
             policies=policies,
+            regions=[self._region_view(region) for region in DESTINATIONS],
+        )
+
+    def _region_view(self, region: str) -> RegionView:
+        dissemination = self._run.dissemination
+        fresh = dissemination.recent_freshness_ms(region)
+        return RegionView(
+            region=region,
+            sender=dissemination.sender_to(region),
+            changes=dissemination.changes(region),
+            freshness_p50_ms=fresh["p50"],
+            freshness_p99_ms=fresh["p99"],
         )
 
     def _policy_view(self, table: DemoTable) -> PolicyView:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from freshet.demo.readings import Readings
+from freshet.demo.regions import DESTINATIONS, FRESHNESS_SLO, HOME
 from freshet.table import FeatureTable, load_table
 
 REGRET_PROPORTIONAL = "regret-proportional"
@@ -20,6 +21,10 @@ STEP = "1h"
 STEP_MS = 3_600_000
 
 _EVENTS_TOPIC = "events.cpu_stl"
+
+
+SENT_POLICY = REGRET_PROPORTIONAL
+"""The table of this policy is for all regions, the other one for home alone."""
 
 
 class DemoTable(NamedTuple):
@@ -69,6 +74,8 @@ def _definition(name: str, policy: str, readings: Readings, budget: float) -> di
             "step": STEP,
             "initial_updates": keys,
         },
+        "regions": [HOME, *DESTINATIONS] if policy == SENT_POLICY else [HOME],
+        "freshness_slo": FRESHNESS_SLO,
         # Decisions must not depend on the pace of the replay: no partition is given up on.
         "idle_timeout": None,
     }

@@ -34,6 +34,9 @@ class Plot(NamedTuple):
 
     figure: Figure
 
+    on_white: bool = False
+    """Whether it has a ground of its own, instead of the page's."""
+
 
 def new_figure(y_label: str) -> tuple[Figure, Axes]:
     """An empty figure of a report's width."""

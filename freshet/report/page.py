@@ -20,6 +20,7 @@ p.faint, td.faint, figcaption { color: var(--faint) }
 p.warning { border-left: 4px solid #d1242f; padding-left: .8rem }
 figure { margin: 0 }
 figure svg { color: var(--ink); max-width: 100%; height: auto; display: block }
+figure svg.white { color: #1b1f24; background: #fff }
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line) }
 th:first-child, td:first-child { text-align: left }
@@ -44,7 +45,10 @@ def html_page(title: str, parts: Iterable[str]) -> str:
 
 def html_plot(plot: Plot) -> str:
     """The figure with its heading and caption."""
+    svg = to_svg(plot.figure)
+    if plot.on_white:
+        svg = svg.replace("<svg", '<svg class="white"', 1)
     return (
-        f"<h2>{escape(plot.title)}</h2>\n<figure>{to_svg(plot.figure)}"
+        f"<h2>{escape(plot.title)}</h2>\n<figure>{svg}"
         f"<figcaption>{escape(plot.caption)}</figcaption></figure>"
     )

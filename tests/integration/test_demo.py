@@ -22,6 +22,7 @@ import pytest
 from statsmodels.tsa.seasonal import STL
 
 from freshet.demo.readings import Readings
+from freshet.demo.regions import DESTINATIONS
 
 HOURS = 3
 KEYS = 129
@@ -111,12 +112,30 @@ def test_demo_runs_both_policies_and_reports_what_they_did(out: Path) -> None:
             loss = policy["loss_by_key"][readings.keys[key]]
             assert loss == pytest.approx(expected_loss(readings, key), rel=1e-4)
 
+    assert_regions_have_what_home_has(report)
+
     assert report["dead_letters"] == report["dead_letters_expected"] == 12
     assert all(letter["reason"] for letter in report["dead_letter_samples"])
     assert "on purpose" in said
-    assert "<svg" in (out / "report.html").read_text(encoding="utf-8")
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "<svg" in page
+    assert all(f"<td>{region}</td>" in page for region in DESTINATIONS)
     assert (out / "loss.png").stat().st_size > 0
     # The fixture sees that nothing runs any more.
+
+
+def assert_regions_have_what_home_has(report: dict[str, Any]) -> None:
+    assert set(report["regions"]) == set(DESTINATIONS)
+    for region in report["regions"].values():
+        assert region["keys"] == KEYS
+        assert region["equal_to_home"] is True
+        # A newer value may take the place of one that has not left yet.
+        assert KEYS <= region["changes"] <= KEYS + 3
+    # However the plans changed, nothing was sent along a dearer way than the direct one.
+    assert 0 < report["egress_usd"]["ours"] <= report["egress_usd"]["direct"]
+    straight = {way["target"]: way["wire_bytes"] for way in report["egress"]["direct"]}
+    # A value is 289 numbers of 4 bytes, of which compression leaves more than half.
+    assert all(straight[region] > KEYS * 289 * 4 / 2 for region in DESTINATIONS)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -147,3 +166,6 @@ def test_an_interrupted_demo_stops_everything_and_reports_what_there_is(
         assert losses == [report["steps"]["count"]] * 2
     else:
         assert report["comparison"] is None
+        assert report["egress_usd"] == {"ours": None, "direct": None}
+        for region in report["regions"].values():
+            assert (region["keys"], region["equal_to_home"]) == (None, None)

@@ -58,13 +58,14 @@ def test_days_limit_the_steps(readings: Readings) -> None:
         Plan.of(readings, 0.01)
 
 
-def test_tables_differ_in_policy_only(readings: Readings, tmp_path: Path) -> None:
+def test_tables_differ_in_policy_and_regions_only(readings: Readings, tmp_path: Path) -> None:
     regret, robin = write_tables(tmp_path, readings, 0.01)
     ours, theirs = regret.table.to_dict(), robin.table.to_dict()
     different = {name for name in ours if ours[name] != theirs[name]}
     assert different == {
         "table",
         "policy",
+        "regions",
         "feedback_topic",
         "changes_topic",
         "dead_letters_topic",

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from freshet.demo.dissemination import Dissemination
 from freshet.demo.page import render_page
 from freshet.demo.plots import draw_plots
 from freshet.demo.report import (
@@ -18,11 +19,13 @@ from freshet.demo.report import (
     build_report,
     certainty,
     conclusion,
+    replication,
     report_json,
 )
 from freshet.demo.tables import REGRET_PROPORTIONAL, ROUND_ROBIN
 from freshet.files import write_atomically
 from freshet.report.figures import rolling_mean, to_png
+from tests.unit.demo.sending import FAR, NEAR, sent
 
 HOUR_MS = 3_600_000
 KEYS = ("a", "b", "c")
@@ -62,6 +65,7 @@ def record(*, seed: int = 3, steps: int = STEPS, interrupted: bool = False) -> R
                 dead_letters=[letter],
             ),
         },
+        dissemination=sent(),
         configuration={"keys": 3, "updates_per_step": 0.03, "budget": 0.01},
         steps_planned=STEPS,
         seed=1,
@@ -95,6 +99,12 @@ def test_report_has_what_is_promised() -> None:
     assert report["freshness_ms"] == {"p50": 250.0, "p99": pytest.approx(397.0), "samples": 4}
     assert report["freshness_initial_ms"]["p50"] == 5_000.0
     assert report["interrupted"] is False
+    fresh = {"p50": 1_200.0, "p99": 1_494.0, "samples": 2}
+    region = {"keys": 3, "changes": 2, "freshness_ms": fresh, "equal_to_home": True}
+    assert report["regions"] == {NEAR: region, FAR: region}
+    # 0.12 $ for a GB to the waypoint and for one to each destination, 0.02 from the waypoint on.
+    assert report["egress_usd"]["ours"] == pytest.approx(4e-6 * (0.12 + 2 * 0.02))
+    assert report["egress_usd"]["direct"] == pytest.approx(4e-6 * 2 * 0.12)
 
 
 def test_comparison_is_paired() -> None:
@@ -157,6 +167,7 @@ def test_a_run_that_was_interrupted_early_has_a_report(steps: int) -> None:
     }
     assert conclusion(report)
     assert certainty(report)
+    assert replication(report)
     page = render_page(report, draw_plots(report))
     assert "was interrupted" in page
 
@@ -164,10 +175,28 @@ def test_a_run_that_was_interrupted_early_has_a_report(steps: int) -> None:
 def test_a_run_that_measured_nothing_has_a_report() -> None:
     run = record(steps=0, interrupted=True)
     run.policies = {name: PolicyRecord(name) for name in run.policies}
+    run.dissemination = Dissemination("cpu_stl")
     report = json.loads(report_json(build_report(run)))
     assert report["freshness_ms"] == {"p50": None, "p99": None, "samples": 0}
     assert report["policies"][ROUND_ROBIN]["loss"] is None
+    assert report["egress_usd"] == {"ours": None, "direct": None}
+    assert "ended before" in replication(report)
     render_page(report, draw_plots(report))
+
+
+def test_page_says_what_regions_cost_and_shows_the_plan() -> None:
+    report = build_report(record())
+    html = render_page(report, draw_plots(report))
+    row = f"<td>{NEAR}</td><td>3</td><td>2</td><td>1200 ms</td><td>1494 ms</td><td>yes</td>"
+    assert row in html
+    assert f"{NEAR} and {FAR} have every key as" in html
+    assert "33% less egress cost" in html
+    # A map has a ground of its own, so its ink must not become the page's, which may be light.
+    assert '<svg class="white"' in html
+    report["regions"][FAR]["equal_to_home"] = False
+    assert f"The stores of {FAR} were not that of" in replication(report)
+    report["plan"] = {"stripes": [], "algorithm": "fewest hops"}
+    assert "plan" not in [plot.name for plot in draw_plots(report)]
 
 
 class _Page(HTMLParser):
@@ -205,7 +234,7 @@ def test_page_is_whole_and_refers_to_nothing_outside() -> None:
     page.feed(html)
     page.close()
     assert page.open == []
-    assert page.count["svg"] == 4
+    assert page.count["svg"] == 5
     assert all(reference.startswith("#") for reference in page.references)
     assert "field &#x27;ts&#x27; is &lt;missing&gt;" in html
     # What is drawn in the page's own colour reads on light and on dark.
@@ -215,7 +244,7 @@ def test_page_is_whole_and_refers_to_nothing_outside() -> None:
 
 def test_plots_are_pngs_too() -> None:
     plots = draw_plots(build_report(record()))
-    assert [plot.name for plot in plots] == ["loss", "updates", "staleness", "machines"]
+    assert [plot.name for plot in plots] == ["loss", "updates", "staleness", "machines", "plan"]
     assert all(to_png(plot.figure).startswith(b"\x89PNG") for plot in plots)
 
 
