@@ -41,6 +41,7 @@ BENCHMARKS = {
     "wan": ("benchmarks.wan", "Emulated WAN"),
     "planner-streams": ("benchmarks.planner_streams", "Multicast plans for streams"),
     "scale": ("benchmarks.scale", "275,077 keys"),
+    "multicast-cost": ("benchmarks.multicast_cost", "Multicast beside MirrorMaker"),
     "robust-stl": ("benchmarks.robust_stl", "Loss where computing is dear"),
 }
 """Name to module and title, in the order in which they run."""
@@ -50,6 +51,7 @@ ON_REQUEST = (
     "planner-times",
     "planner-approximations",
     "scale",
+    "multicast-cost",
     "robust-stl",
 )
 """Run only when they are named: they take long, or much memory and disk, or are part of others."""

@@ -1,0 +1,318 @@
+"""What it costs to have a table in three other regions, how fresh it is there, and how it heals.
+
+The same changes go by our multicast with several SLOs, by our own senders without any relay, and
+by MirrorMaker 2. Bytes are those that the links' proxies counted, prices those that ship.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from redis import Redis
+
+from benchmarks import mirror_maker
+from benchmarks.arrivals import Arrivals, in_stores, in_topics
+from benchmarks.change_stream import Changes, Sender, Sent
+from benchmarks.context import Context
+from benchmarks.exhibits import Exhibit
+from benchmarks.figures import percentile
+from benchmarks.multicast_cost_picture import picture
+from benchmarks.progress import reports
+from benchmarks.wide_area import (
+    DESTINATIONS,
+    HOME,
+    Traffic,
+    WideArea,
+    cloud,
+    traffic,
+    usd_per_gb,
+    wait_for,
+    wide_area,
+)
+from freshet.store.layout import HEADER_BYTES, HEADER_DTYPE, key_name
+from freshet.topics import Topic, create_missing_topics
+from freshet.wan.faults import fired
+from freshet.wan.scenario import Fault, Kind
+
+PER_S = 2_000
+"""Changes a second."""
+
+_PARTITIONS = 4
+_READY_DEADLINE_S = 300.0
+_ARRIVED_DEADLINE_S = 180.0
+_BEFORE_CUT_S = 3.0
+_CUT_REGION = DESTINATIONS[0]
+_CHUNK = 5_000
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to the regions."""
+
+    name: str
+    slo_s: float | None = None
+    """Of the table; None for MirrorMaker, which has none."""
+
+    direct: bool = False
+    """Whether nothing is passed on."""
+
+    compression: str = ""
+    """Of MirrorMaker's producers."""
+
+    tuned: bool = False
+    cut: bool = False
+    """Whether a region is cut off, too."""
+
+
+@dataclass(frozen=True)
+class Length:
+    """How long everything takes, seconds."""
+
+    warm_s: float
+    stream_s: float
+    cut_s: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one variant took."""
+
+    variant: Variant
+    changes: int
+    event_bytes: int
+    traffic: Traffic
+    usd: float
+    lags_s: list[float] = field(repr=False)
+    edges: set[tuple[str, str]] | None = None
+    """Of the plan; None for MirrorMaker."""
+
+    caught_up_s: float | None = None
+    """From the cut's end to having everything from before it."""
+
+    @property
+    def usd_per_million(self) -> float:
+        """$ for a million changes in all regions."""
+        return self.usd / self.changes * 1e6
+
+    @property
+    def late(self) -> float | None:
+        """Share of the probes that came after the SLO."""
+        if self.variant.slo_s is None:
+            return None
+        return sum(lag > self.variant.slo_s for lag in self.lags_s) / len(self.lags_s)
+
+
+_Way = tuple[Arrivals, Callable[[], set[tuple[str, str]] | None]]
+"""What arrives, and the plan's links."""
+
+_SLOS_S = (0.5, 2.0, 5.0, 10.0, 60.0)
+_ALL = (
+    *(Variant(f"multicast, SLO {slo:g} s", slo, cut=slo == 2) for slo in _SLOS_S),
+    Variant("direct, SLO 0.5 s", 0.5, direct=True, cut=True),
+    Variant("direct, SLO 5 s", 5.0, direct=True),
+    *(
+        Variant(
+            f"MirrorMaker, {compression}, {'tuned' if tuned else 'as shipped'}",
+            compression=compression,
+            tuned=tuned,
+            cut=True,
+        )
+        for compression in ("lz4", "zstd")
+        for tuned in (False, True)
+    ),
+)
+_QUICK = tuple(
+    variant
+    for variant in _ALL
+    if variant.slo_s == 2 or variant.name in ("direct, SLO 0.5 s", "MirrorMaker, lz4, tuned")
+)
+
+
+def run(context: Context) -> list[Exhibit]:
+    """One variant after another, on the same brokers."""
+    length = Length(5, 15, 20) if context.quick else Length(10, 60, 60)
+    mirror_maker.jars(context)  # fetched before anything runs
+    found: list[Measured] = []
+    load = os.getloadavg()[0]
+    with wide_area(context, cloud()) as area:
+        for number, variant in enumerate(_QUICK if context.quick else _ALL):
+            context.say(variant.name)
+            found.append(_measure(context, area, variant, f"fleet_load_{number}", length))
+            context.say(_in_short(found[-1]))
+    return [_exhibit(found, length, (load, os.getloadavg()[0]))]
+
+
+def _measure(
+    context: Context, area: WideArea, variant: Variant, table: str, length: Length
+) -> Measured:
+    topic = f"changes.{table}"
+    home = area.regions[HOME].bootstrap
+    sender = Sender(home, topic, table, Changes())
+    way = _mirrored if variant.slo_s is None else _multicast
+    with way(context, area, variant, table, sender.sent) as (arrivals, edges):
+        sender.send_probe()
+        arrivals.wait(sender.sent.probes, _READY_DEADLINE_S)
+        with sender.at_rate(PER_S):
+            time.sleep(length.warm_s)
+        arrivals.wait(sender.sent.probes, _ARRIVED_DEADLINE_S)
+
+        sent = sender.sent
+        earlier, before = set(sent.probes), traffic(area.regions)
+        changes, event_bytes = -sent.changes, -sent.event_bytes
+        with sender.at_rate(PER_S):
+            time.sleep(max(length.stream_s, 2 * (variant.slo_s or 0)))
+        arrivals.wait(sent.probes, _ARRIVED_DEADLINE_S)
+        if variant.slo_s is not None:
+            _wait_until_equal(area, table, sent.versions)
+        went = traffic(area.regions).since(before)
+        return Measured(
+            variant,
+            changes + sent.changes,
+            event_bytes + sent.event_bytes,
+            went,
+            went.usd(usd_per_gb()),
+            arrivals.lags_s({key: at for key, at in sent.probes.items() if key not in earlier}),
+            edges(),
+            _cut(area, sender, arrivals, length) if variant.cut else None,
+        )
+
+
+@contextlib.contextmanager
+def _multicast(
+    context: Context, area: WideArea, variant: Variant, table: str, sent: Sent
+) -> Iterator[_Way]:
+    """Our jobs, and what reaches the stores."""
+    assert variant.slo_s is not None
+    area.submit(area.define(table, int(variant.slo_s * 1_000)), direct=variant.direct)
+    urls = {region: area.regions[region].redis.url for region in DESTINATIONS}
+    home = area.regions[HOME].bootstrap
+    try:
+        with reports(home, table) as heard, in_stores(urls, table, sent) as arrivals:
+            wait_for(
+                lambda: {v for _, v in heard.edges(HOME)} >= set(DESTINATIONS),
+                _READY_DEADLINE_S,
+                "a plan reaches all regions",
+            )
+            yield arrivals, lambda: heard.edges(HOME)
+            if area.restarts():
+                raise RuntimeError(f"{area.restarts()} restarts of the jobs; see Flink's logs")
+    finally:
+        area.cancel()
+
+
+@contextlib.contextmanager
+def _mirrored(
+    context: Context, area: WideArea, variant: Variant, table: str, sent: Sent
+) -> Iterator[_Way]:
+    """MirrorMaker, and what reaches its copies."""
+    topic = f"changes.{table}"
+    create_missing_topics(area.config(HOME), [Topic(topic, _PARTITIONS)])
+    bootstraps = {region: area.regions[region].bootstrap for region in DESTINATIONS}
+    running = mirror_maker.mirror_maker(
+        context.folder(f"mirror-maker-{table}"),
+        area.regions,
+        HOME,
+        DESTINATIONS,
+        topic,
+        compression=variant.compression,
+        tuned=variant.tuned,
+        jars=mirror_maker.jars(context),
+    )
+    with running, in_topics(bootstraps, mirror_maker.copied_topic(topic)) as arrivals:
+        yield arrivals, lambda: None
+
+
+def _cut(area: WideArea, sender: Sender, arrivals: Arrivals, length: Length) -> float:
+    """Seconds from the end of a cut to having in the region what was sent before that."""
+    with sender.at_rate(PER_S):
+        time.sleep(_BEFORE_CUT_S)
+        with fired(area.regions, Fault(Kind.CUT, region=_CUT_REGION)) as cut:
+            time.sleep(length.cut_s)
+        healed_s = time.time()
+        missed = dict(sender.sent.probes)
+        arrivals.wait(missed, _ARRIVED_DEADLINE_S, _CUT_REGION)
+    if not cut.connections_reset:
+        raise RuntimeError("the cut has reset no connection")
+    arrivals.wait(sender.sent.probes, _ARRIVED_DEADLINE_S)
+    return max(arrivals.at_s[_CUT_REGION][key] for key in missed) - healed_s
+
+
+def _wait_until_equal(area: WideArea, table: str, versions: Mapping[bytes, int]) -> None:
+    """Waits until every region's store has the newest version of every key."""
+    keys = list(versions)
+    newest = np.array([versions[key] for key in keys])
+    for region in DESTINATIONS:
+        with Redis.from_url(area.regions[region].redis.url) as store:
+            wait_for(
+                lambda store=store: bool((_stored(store, table, keys) == newest).all()),
+                _ARRIVED_DEADLINE_S,
+                f"{region} has the newest of each key",
+            )
+
+
+def _stored(store: Redis, table: str, keys: list[bytes]) -> np.ndarray:
+    """Versions in a store, 0 where there is none."""
+    names = [key_name("", table, key.decode()) for key in keys]
+    found = []
+    for first in range(0, len(names), _CHUNK):
+        found += store.mget(names[first : first + _CHUNK])
+    headers = b"".join((value or b"")[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0") for value in found)
+    return np.frombuffer(headers, HEADER_DTYPE)["timestamp_micros"]
+
+
+def _in_short(measured: Measured) -> str:
+    return ", ".join(_row(measured)[1:])
+
+
+_COLUMNS = (
+    "way",
+    "$ for 10⁶ changes",
+    "bytes on links for a change",
+    "freshness p50",
+    "p99",
+    "later than SLO",
+    "caught up after the cut",
+    "links",
+)
+
+
+def _row(measured: Measured) -> tuple[str, ...]:
+    late, caught_up = measured.late, measured.caught_up_s
+    return (
+        measured.variant.name,
+        f"{measured.usd_per_million:.4f}",
+        f"{measured.traffic.total_bytes / measured.changes:.0f}",
+        f"{percentile(measured.lags_s, 50):.2f} s",
+        f"{percentile(measured.lags_s, 99):.2f} s",
+        "" if late is None else f"{late:.1%}",
+        "" if caught_up is None else f"{caught_up:.1f} s",
+        "" if measured.edges is None else _links(measured.edges),
+    )
+
+
+def _links(edges: set[tuple[str, str]]) -> str:
+    names = sorted((u.partition(":")[2], v.partition(":")[2]) for u, v in edges)
+    return ", ".join(f"{u} → {v}" for u, v in names)
+
+
+def _exhibit(found: list[Measured], length: Length, load: tuple[float, float]) -> Exhibit:
+    first = found[0]
+    return Exhibit(
+        "multicast-cost",
+        "A table in three other regions: cost, freshness, and catching up",
+        _COLUMNS,
+        tuple(_row(measured) for measured in found),
+        f"{PER_S:,} changes/s of {first.event_bytes / first.changes:.0f} bytes for"
+        f" {length.stream_s:g} s (at least two SLOs), Zipf over 20,000 keys, from {HOME} to"
+        f" {', '.join(DESTINATIONS)}; 100 Mbit/s a link. Dollars are for all bytes of all links in"
+        f" both directions, reports and acknowledgements included. Freshness is of probes, keys"
+        f" that change once: until they are in Redis, or for MirrorMaker readable in the topic's"
+        f" copy. The cut is of {_CUT_REGION}, for {length.cut_s:g} s. Load of the machine"
+        f" {load[0]:.1f} before and {load[1]:.1f} after, {os.cpu_count()} cores.",
+        picture(found),
+    )
