@@ -107,28 +107,28 @@ def test_the_solver_ends_with_its_caller() -> None:
 
 
 def test_the_loop_plans_and_never_waits() -> None:
+    """Records are taken in while the solver works: one round of reports cannot wait for it."""
     loop = PlanningLoop(settings(min_interval_ms=100), now_ms())
     plans: list[bytes] = []
-    longest_s = 0.0
+    rounds = 0
 
-    def timed(message: Callable[[int], bytes]) -> None:
-        nonlocal longest_s
-        began = time.monotonic()
+    def step(message: Callable[[int], bytes]) -> None:
         plans.extend(loop.step(message(now_ms()), now_ms()))
-        longest_s = max(longest_s, time.monotonic() - began)
 
     def computed() -> bool:
-        timed(lambda at_ms: home_report(at_ms))
+        nonlocal rounds
+        rounds += 1
+        step(lambda at_ms: home_report(at_ms))
         for region in (NEAR, FAR, WAY):
-            timed(lambda at_ms, region=region: region_report(region, at_ms))  # type: ignore[misc]
-        return len(plans) >= 2
+            step(lambda at_ms, region=region: region_report(region, at_ms))  # type: ignore[misc]
+        # The first plan may come again meanwhile: home does not say that it has it.
+        return any(edges_of(json.loads(plan)) == tree for plan in plans)
 
+    tree = {(HOME, WAY), (WAY, NEAR), (WAY, FAR)}
     try:
-        timed(lambda at_ms: home_report(at_ms))
+        step(lambda at_ms: home_report(at_ms))
         assert edges_of(json.loads(plans[0])) == {(HOME, NEAR), (HOME, FAR)}
         eventually(computed, "a plan from the solver", 60)
-        assert edges_of(json.loads(plans[1])) == {(HOME, WAY), (WAY, NEAR), (WAY, FAR)}
-        # A solve alone takes about as long as this.
-        assert longest_s < 0.5
+        assert rounds > 1
     finally:
         loop.close()
