@@ -36,7 +36,6 @@ final class Dissemination implements Link.Listener {
   /** A relay that has not reported for so long is not trusted with what a region has missed. */
   private static final long RELAY_SILENT_MS = 5_000;
 
-  /** Predictions of a way move too little between reports to matter to a chunk in between. */
   private final MulticastSettings settings;
 
   private final Transport transport;
@@ -463,13 +462,13 @@ final class Dissemination implements Link.Listener {
                   backlog -> {
                     ChunkDraft all = ChunkDraft.unbounded();
                     backlog.copyTo(all);
-                    chunks.addAll(toState(lane.id(), all));
+                    chunks.addAll(StateChunks.of(lane.id(), all, this::encode));
                   });
         }
       }
       for (SentChunk chunk : link.inFlight()) {
         if (chunk.lane().table().equals(table) && chunk.purpose() != Purpose.EARLY) {
-          chunks.addAll(toState(chunk.lane(), partOf(chunk, shard)));
+          chunks.addAll(StateChunks.of(chunk.lane(), partOf(chunk, shard), this::encode));
         }
       }
     }
@@ -487,16 +486,6 @@ final class Dissemination implements Link.Listener {
         .forEach(range -> ranges.add(range.after(), range.upto()));
     draft.cover(shard, ranges);
     return draft;
-  }
-
-  private static final int STATE_CHUNK_ENTRIES = 10_000;
-  private static final int STATE_CHUNK_BYTES = 8 << 20;
-
-  private List<byte[]> toState(LaneId lane, ChunkDraft all) {
-    Purpose purpose = lane.isCatchUp() ? Purpose.CATCH_UP : Purpose.LIVE;
-    return all.split(STATE_CHUNK_ENTRIES, STATE_CHUNK_BYTES).stream()
-        .map(part -> encode(lane, purpose, part).bytes())
-        .toList();
   }
 
   /** Takes back a part of what {@link #unacknowledged} gave. */

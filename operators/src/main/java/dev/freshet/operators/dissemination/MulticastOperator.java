@@ -20,7 +20,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.stream.Stream;
 import org.apache.flink.api.common.TaskInfo;
 import org.apache.flink.api.common.operators.MailboxExecutor;
@@ -76,7 +75,7 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
   private transient ChangeHistory history;
   private transient Dissemination dissemination;
   private transient SingleObjectCodec<RegionReport> reports;
-  private transient long wakeAtMs;
+  private transient TaskTimer timer;
   private transient Map<String, String> plans;
 
   MulticastOperator(
@@ -97,11 +96,11 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
     super.initializeState(context);
     reports = SingleObjectCodec.of(RegionReport.class);
     plans = new HashMap<>();
-    wakeAtMs = Long.MAX_VALUE;
+    timer = new TaskTimer(getProcessingTimeService(), mailbox, () -> dissemination.pump());
     transport = transports.transport(getRuntimeContext());
     history = transports.history(getRuntimeContext());
     dissemination =
-        new Dissemination(settings, transport, history, this::runOnTask, SystemClock.getInstance());
+        new Dissemination(settings, transport, history, timer, SystemClock.getInstance());
     unacknowledgedState =
         context
             .getKeyedStateStore()
@@ -112,19 +111,6 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
         context.getKeyedStateStore().getState(new ValueStateDescriptor<>(HEAD_STATE, Types.LONG));
     assumeHeads();
     restore();
-  }
-
-  private void runOnTask(String what, Runnable work) {
-    try {
-      mailbox.execute(
-          () -> {
-            work.run();
-            wakeAt(dissemination.pump());
-          },
-          what);
-    } catch (RejectedExecutionException e) {
-      LOG.debug("The task ended before it could {}", what, e);
-    }
   }
 
   private void assumeHeads() {
@@ -171,18 +157,9 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
   @Override
   public void open() throws Exception {
     super.open();
-    wakeAt(dissemination.pump());
-    scheduleReport();
-  }
-
-  private void scheduleReport() {
-    getProcessingTimeService()
-        .registerTimer(
-            getProcessingTimeService().getCurrentProcessingTime() + settings.reportIntervalMs(),
-            time -> {
-              dissemination.tables().forEach(this::emitReport);
-              scheduleReport();
-            });
+    timer.pump();
+    timer.every(
+        settings.reportIntervalMs(), () -> dissemination.tables().forEach(this::emitReport));
   }
 
   @Override
@@ -214,7 +191,7 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
         output.collect(DEAD_LETTERS, new StreamRecord<>(deadLetter(table, shard, logRecord, e)));
       }
     }
-    wakeAt(dissemination.nextLeaveMs());
+    timer.wakeAt(dissemination.nextLeaveMs());
   }
 
   private static DeadLetter deadLetter(
@@ -243,7 +220,7 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
     } else if (message.length > 0) {
       report(message);
     }
-    wakeAt(dissemination.pump());
+    timer.pump();
   }
 
   private void plan(String json) {
@@ -266,23 +243,6 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
       // The topic carries the online store writers' progress, too.
       LOG.debug("Not a region's report", e);
     }
-  }
-
-  /** Sends at this time at the latest, ms. */
-  private void wakeAt(long timeMs) {
-    if (timeMs >= wakeAtMs) {
-      return;
-    }
-    wakeAtMs = timeMs;
-    getProcessingTimeService()
-        .registerTimer(
-            timeMs,
-            time -> {
-              if (wakeAtMs <= time) {
-                wakeAtMs = Long.MAX_VALUE;
-              }
-              wakeAt(dissemination.pump());
-            });
   }
 
   // Output.

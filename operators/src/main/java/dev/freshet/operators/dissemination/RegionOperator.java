@@ -30,7 +30,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.apache.flink.api.common.operators.MailboxExecutor;
@@ -119,7 +118,7 @@ final class RegionOperator extends AbstractStreamOperator<RegionReport>
   private transient List<String> identities;
   private transient long epoch;
   private transient long refused;
-  private transient long wakeAtMs;
+  private transient TaskTimer timer;
 
   RegionOperator(
       StreamOperatorParameters<RegionReport> parameters,
@@ -144,11 +143,11 @@ final class RegionOperator extends AbstractStreamOperator<RegionReport>
     applying = new LinkedHashSet<>();
     partitions = new TreeSet<>();
     restored = new ArrayList<>();
-    wakeAtMs = Long.MAX_VALUE;
+    timer = new TaskTimer(getProcessingTimeService(), mailbox, () -> relay.pump());
     metrics = getMetricGroup().addGroup(MetricNames.GROUP);
     chunksRefused = metrics.counter(MetricNames.CHUNKS_REFUSED);
     transport = transports.open(getRuntimeContext());
-    relay = new Relay(settings, transport, this::runOnTask, SystemClock.getInstance(), metrics);
+    relay = new Relay(settings, transport, timer, SystemClock.getInstance(), metrics);
     settings.tables().forEach(table -> table(table.table()));
     knowledgeState = chunkState(context, "knowledge");
     applyingState = chunkState(context, "applying");
@@ -225,8 +224,13 @@ final class RegionOperator extends AbstractStreamOperator<RegionReport>
     if (settings.applies()) {
       openStore();
     }
-    wakeAt(relay.pump());
-    scheduleReport();
+    timer.pump();
+    timer.every(
+        settings.reportIntervalMs(),
+        () -> {
+          relay.tidy();
+          report();
+        });
   }
 
   private void openStore() throws DamagedChunkException {
@@ -244,47 +248,6 @@ final class RegionOperator extends AbstractStreamOperator<RegionReport>
       apply(chunk);
     }
     restored.clear();
-  }
-
-  private void runOnTask(String what, Runnable work) {
-    try {
-      mailbox.execute(
-          () -> {
-            work.run();
-            wakeAt(relay.pump());
-          },
-          what);
-    } catch (RejectedExecutionException e) {
-      LOG.debug("The task ended before it could {}", what, e);
-    }
-  }
-
-  /** Sends at this time at the latest, ms. */
-  private void wakeAt(long timeMs) {
-    if (timeMs >= wakeAtMs) {
-      return;
-    }
-    wakeAtMs = timeMs;
-    getProcessingTimeService()
-        .registerTimer(
-            timeMs,
-            time -> {
-              if (wakeAtMs <= time) {
-                wakeAtMs = Long.MAX_VALUE;
-              }
-              wakeAt(relay.pump());
-            });
-  }
-
-  private void scheduleReport() {
-    getProcessingTimeService()
-        .registerTimer(
-            getProcessingTimeService().getCurrentProcessingTime() + settings.reportIntervalMs(),
-            time -> {
-              relay.tidy();
-              report();
-              scheduleReport();
-            });
   }
 
   @Override
@@ -332,7 +295,7 @@ final class RegionOperator extends AbstractStreamOperator<RegionReport>
     } catch (DamagedChunkException e) {
       refuse(inbox, NO_TABLE, e.getMessage());
     }
-    wakeAt(relay.nextLeaveMs());
+    timer.wakeAt(relay.nextLeaveMs());
     while (store != null && store.isFull() && !isStoreSilent()) {
       mailbox.yield();
     }

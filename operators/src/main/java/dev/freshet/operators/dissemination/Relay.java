@@ -38,11 +38,6 @@ final class Relay implements Link.Listener {
 
   private static final long MICROS_PER_MS = 1_000;
 
-  /** Limits of a chunk in the state. */
-  private static final int STATE_CHUNK_ENTRIES = 10_000;
-
-  private static final int STATE_CHUNK_BYTES = 8 << 20;
-
   /** One next hop. */
   private static final class Peer {
     final Link link;
@@ -358,7 +353,7 @@ final class Relay implements Link.Listener {
         if (lane.id().lane() == partition) {
           ChunkDraft all = ChunkDraft.unbounded();
           lane.shards().forEach(shard -> shard.copyTo(all));
-          chunks.addAll(toState(lane.id(), all));
+          chunks.addAll(StateChunks.of(lane.id(), all, this::encode));
         }
       }
       for (SentChunk chunk : peer.link.inFlight()) {
@@ -384,14 +379,7 @@ final class Relay implements Link.Listener {
     }
     List<Covered> coverage = chunk.coverage();
     all.coverAll(coverage);
-    return toState(chunk.lane(), all);
-  }
-
-  private List<byte[]> toState(LaneId lane, ChunkDraft all) {
-    Purpose purpose = lane.isCatchUp() ? Purpose.CATCH_UP : Purpose.LIVE;
-    return all.split(STATE_CHUNK_ENTRIES, STATE_CHUNK_BYTES).stream()
-        .map(part -> encode(lane, purpose, part).bytes())
-        .toList();
+    return StateChunks.of(chunk.lane(), all, this::encode);
   }
 
   /** Takes back a chunk that {@link #unacknowledged} gave. */
