@@ -93,7 +93,7 @@ final class RegionPropertiesTest {
         coverage.add(new Covered(shard, after, upto));
         for (int offset = after + 1; offset <= upto; offset++) {
           ChunkEntry entry = log.get(offset);
-          if (newest(shard, entry.change().key(), upto) == entry) {
+          if (newest(shard, entry.change().key(), after, upto) == entry) {
             entries.add(entry);
           }
         }
@@ -108,10 +108,10 @@ final class RegionPropertiesTest {
               isEarly ? entries.subList(0, entries.size() / 2) : entries);
     }
 
-    /** The change of a key with the newest version up to an offset. */
-    private ChunkEntry newest(int shard, String key, int upto) {
+    /** The change of a key with the newest version in a range. */
+    private ChunkEntry newest(int shard, String key, int after, int upto) {
       ChunkEntry newest = null;
-      for (ChunkEntry entry : logs.get(shard).subList(0, upto + 1)) {
+      for (ChunkEntry entry : logs.get(shard).subList(after + 1, upto + 1)) {
         if (entry.change().key().equals(key)
             && (newest == null || entry.change().isNewerThan(newest.change()))) {
           newest = entry;
