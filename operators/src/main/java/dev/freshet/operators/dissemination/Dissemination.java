@@ -142,12 +142,13 @@ final class Dissemination implements Link.Listener {
   /**
    * Puts a plan in force. What waits on the ways of the one before moves over.
    *
+   * @return whether it is in force: not if it is older than another, empty, or of no table here
    * @throws IllegalArgumentException if its stripes are no trees
    */
-  void plan(MulticastPlan plan) {
+  boolean plan(MulticastPlan plan) {
     DisseminatedTable table = tables.get(plan.table());
     if (table == null || plan.stripes().isEmpty() || plan.number() <= table.planNumber()) {
-      return;
+      return false;
     }
     table.plan(plan);
     for (DisseminatedTable.Shard shard : table.shards()) {
@@ -164,6 +165,7 @@ final class Dissemination implements Link.Listener {
       }
     }
     predict();
+    return true;
   }
 
   private static boolean isOutdated(Lane lane, DisseminatedTable table) {

@@ -76,6 +76,8 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
   private transient Dissemination dissemination;
   private transient SingleObjectCodec<RegionReport> reports;
   private transient TaskTimer timer;
+
+  /** The JSON of the plans in force, by table. */
   private transient Map<String, String> plans;
 
   MulticastOperator(
@@ -226,8 +228,9 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
   private void plan(String json) {
     try {
       MulticastPlan plan = MulticastPlan.parse(json);
-      dissemination.plan(plan);
-      plans.put(plan.table(), json);
+      if (dissemination.plan(plan)) {
+        plans.put(plan.table(), json);
+      }
     } catch (IllegalArgumentException e) {
       LOG.error("The plan in force stays: the next one cannot be used: {}", e.getMessage());
     }

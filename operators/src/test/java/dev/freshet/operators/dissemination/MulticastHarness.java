@@ -202,11 +202,15 @@ final class MulticastHarness implements AutoCloseable {
 
   /** Keys that wait on links, by the last report, which is made for it. */
   long waits() throws Exception {
-    elapse(flink.getProcessingTime() + SETTINGS.reportIntervalMs());
-    RegionReport last = reports().get(reports().size() - 1);
-    return last.getLinks().stream()
+    return lastReport().getLinks().stream()
         .mapToLong(link -> link.getBacklogKeys() + link.getInFlightBytes())
         .sum();
+  }
+
+  /** The last report, which is made for it. */
+  RegionReport lastReport() throws Exception {
+    elapse(flink.getProcessingTime() + SETTINGS.reportIntervalMs());
+    return reports().get(reports().size() - 1);
   }
 
   OperatorSubtaskState snapshot() throws Exception {

@@ -77,6 +77,18 @@ class MulticastOperatorTest {
   }
 
   @Test
+  void reportsThePlanThatIsInForce() throws Exception {
+    try (MulticastHarness job = MulticastHarness.open(null, 1, 0)) {
+      job.plan(OTHER_PLAN);
+      job.plan(PLAN); // older
+      job.plan(OTHER_PLAN.replace("\"number\": 2", "\"number\": 2, \"note\": \"again\""));
+      job.plan("{\"table\": \"t\", \"number\": 3, \"source\": \"c:home\"}"); // no stripes
+      job.plan(PLAN.replace("\"t\"", "\"other\""));
+      assertThat(job.lastReport().getPlan()).isEqualTo(OTHER_PLAN);
+    }
+  }
+
+  @Test
   void reportsWhatItHasReadAndSent() throws Exception {
     try (MulticastHarness job = MulticastHarness.open(null, 1, 0)) {
       job.plan(PLAN);
