@@ -35,10 +35,13 @@ final class RecentChanges {
     this.bytesMax = bytesMax;
   }
 
+  /** Takes a change in; where an older version comes later, the newer one stands for both. */
   void add(KeyChange change, long offset) {
     ChunkEntry replaced = byKey.remove(change.key());
-    bytes += size(change) - (replaced == null ? 0 : size(replaced.change()));
-    byKey.put(change.key(), new ChunkEntry(shard, offset, change));
+    boolean isOutOfOrder = replaced != null && replaced.change().isNewerThan(change);
+    KeyChange newest = isOutOfOrder ? replaced.change() : change;
+    bytes += size(newest) - (replaced == null ? 0 : size(replaced.change()));
+    byKey.put(change.key(), new ChunkEntry(shard, offset, newest));
     if (bytes > bytesMax) {
       prune();
     }
