@@ -86,7 +86,7 @@ def read_reports(config: Config) -> list[Heard]:
             _, end = consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
             consumer.assign([place])
             heard += _read_to(consumer, end)
-        return heard
+        return sorted(heard, key=lambda each: each.at_ms)
     except KafkaException as error:
         raise FreshetError(
             f"topic {topic} cannot be read from Kafka at {properties['bootstrap.servers']}:"
@@ -145,19 +145,23 @@ def standings(
     heard = list(heard)
     plans = plans_in_force(heard)
     subtasks: dict[tuple[str, str], dict[int, Heard]] = {}
-    links: dict[str, dict[tuple[str, int], dict[str, Any]]] = {}
+    links: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for each in heard:
         report = each.report
-        for link in report["links"]:
-            sender = (report["region"], report["subtask"])
-            links.setdefault(link["to"], {})[sender] = link
+        links[report["region"], report["subtask"]] = report["links"]
+        for gone in [s for r, s in links if r == report["region"] and s >= report["parallelism"]]:
+            del links[report["region"], gone]  # what it counted, the others go on from
         if report["reporter"] == "REGION" and report["table"]:
             of_table = subtasks.setdefault((report["region"], report["table"]), {})
             of_table[report["subtask"]] = _with_last_freshness(each, of_table)
             for gone in [s for s in of_table if s >= report["parallelism"]]:
                 del of_table[gone]
+    to: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+    for (sender, _), reports in links.items():
+        for link in reports:
+            to.setdefault(link["to"], []).append((sender, link))
     return [
-        _standing(region, table, latest.values(), links.get(region, {}), plans, usd_per_gb, now_ms)
+        _standing(region, table, latest.values(), to.get(region, []), plans, usd_per_gb, now_ms)
         for (region, table), latest in sorted(subtasks.items())
     ]
 
@@ -174,12 +178,12 @@ def _standing(
     region: str,
     table: str,
     latest: Iterable[Heard],
-    links: Mapping[tuple[str, int], Mapping[str, Any]],
+    links: Iterable[tuple[str, Mapping[str, Any]]],
     plans: Mapping[str, Mapping[str, Any]],
     usd_per_gb: Mapping[Link, float] | None,
     now_ms: int,
 ) -> Standing:
-    latest = list(latest)
+    latest, links = list(latest), list(links)
     reports = [each.report for each in latest]
     lags = [report["freshness"] for report in reports if report["freshness"] is not None]
     plan = plans.get(table, {})
@@ -187,7 +191,7 @@ def _standing(
     if usd_per_gb is not None:
         usd = sum(
             link["wire_bytes"] / BYTES_PER_GB * usd_per_gb.get((sender, region), 0.0)
-            for (sender, _), link in links.items()
+            for sender, link in links
         )
     return Standing(
         region=region,
@@ -200,8 +204,8 @@ def _standing(
         applied=sum(report["applied"] for report in reports),
         caught_up=sum(report["caught_up"] for report in reports),
         late=sum(report["late"] for report in reports),
-        backlog_keys=sum(link["backlog_keys"] for link in links.values()),
-        wire_bytes=sum(link["wire_bytes"] for link in links.values()),
+        backlog_keys=sum(link["backlog_keys"] for _, link in links),
+        wire_bytes=sum(link["wire_bytes"] for _, link in links),
         usd=usd,
         plan=int(plan.get("number", 0)),
     )

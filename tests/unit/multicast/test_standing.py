@@ -46,6 +46,10 @@ REPORTS = [
     ),
     heard(2_500, FAR),
 ]
+# Before there were fewer subtasks, which go on from what this one had counted.
+GONE = heard(
+    500, HOME, reporter="MULTICAST", subtask=1, parallelism=2, links=[link(FAR, wire_bytes=10**9)]
+)
 
 
 def test_a_region_stands_as_its_subtasks_and_the_links_to_it_say() -> None:
@@ -64,6 +68,7 @@ def test_a_region_stands_as_its_subtasks_and_the_links_to_it_say() -> None:
     assert (way.keeps, near.keeps) == (False, True)
     assert {each.plan for each in (far, near, way)} == {9}
     assert standings(REPORTS, None, 10_000)[0].usd is None
+    assert standings([GONE, *REPORTS], PRICES, 10_000) == [far, near, way]
 
 
 def test_the_newest_plan_is_in_force() -> None:

@@ -80,6 +80,12 @@ final class DisseminatedTable {
     priorities.observe(change.regretRemoved());
   }
 
+  /** Goes on from what an earlier run has counted. */
+  void restoreCounters(long changesBefore, long changeBytesBefore) {
+    changes += changesBefore;
+    changeBytes += changeBytesBefore;
+  }
+
   long changes() {
     return changes;
   }

@@ -490,6 +490,11 @@ final class Dissemination implements Link.Listener {
     return draft;
   }
 
+  /** Goes on from what a link of an earlier run has counted. */
+  void restoreCounters(LinkReport counted) {
+    link(counted.getTo()).counters().restore(counted);
+  }
+
   /** Takes back a part of what {@link #unacknowledged} gave. */
   void restore(ChunkHeader header, List<ChunkEntry> entries) {
     DisseminatedTable table = tables.get(header.table());

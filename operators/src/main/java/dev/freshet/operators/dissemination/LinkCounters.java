@@ -1,5 +1,6 @@
 package dev.freshet.operators.dissemination;
 
+import dev.freshet.schemas.LinkReport;
 import dev.freshet.schemas.Purpose;
 
 /** What a link has delivered since the job's first start; bytes. */
@@ -20,11 +21,11 @@ final class LinkCounters {
   }
 
   /** Goes on from what an earlier run has counted. */
-  void restore(long chunksBefore, long rawBytesBefore, long wireBytesBefore, long catchUpBefore) {
-    chunks += chunksBefore;
-    rawBytes += rawBytesBefore;
-    wireBytes += wireBytesBefore;
-    catchUpBytes += catchUpBefore;
+  void restore(LinkReport counted) {
+    chunks += counted.getChunks();
+    rawBytes += counted.getRawBytes();
+    wireBytes += counted.getWireBytes();
+    catchUpBytes += counted.getCatchUpBytes();
   }
 
   long chunks() {

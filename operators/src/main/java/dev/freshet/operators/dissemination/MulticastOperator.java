@@ -23,6 +23,7 @@ import java.util.Map;
 import java.util.stream.Stream;
 import org.apache.flink.api.common.TaskInfo;
 import org.apache.flink.api.common.operators.MailboxExecutor;
+import org.apache.flink.api.common.serialization.SerializerConfigImpl;
 import org.apache.flink.api.common.state.ListState;
 import org.apache.flink.api.common.state.ListStateDescriptor;
 import org.apache.flink.api.common.state.ValueState;
@@ -64,13 +65,21 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
 
   private static final String HEAD_STATE = "head";
 
+  /** What was counted of links stands in the state under this name. */
+  private static final String NO_TABLE = "";
+
   private final MulticastSettings settings;
   private final Shards shards;
   private final Transports transports;
   private final transient MailboxExecutor mailbox;
 
+  // State, by shard.
   private transient ListState<byte[]> unacknowledgedState;
   private transient ValueState<Long> headState;
+
+  // State of the subtask: any subtask may go on from it, since readers take the sum.
+  private transient ListState<RegionReport> countersState;
+
   private transient Transport transport;
   private transient ChangeHistory history;
   private transient Dissemination dissemination;
@@ -111,7 +120,16 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
                     "unacknowledged", PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO));
     headState =
         context.getKeyedStateStore().getState(new ValueStateDescriptor<>(HEAD_STATE, Types.LONG));
+    countersState =
+        context
+            .getOperatorStateStore()
+            .getListState(
+                new ListStateDescriptor<>(
+                    "counters",
+                    AvroRecordTypeInfo.of(RegionReport.class)
+                        .createSerializer(new SerializerConfigImpl())));
     assumeHeads();
+    restoreCounters();
     restore();
   }
 
@@ -129,6 +147,16 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
         Map<Integer, Long> ofTable =
             ends.computeIfAbsent(shard.table(), name -> history.ends(table.settings()));
         table.shard(shard.partition()).assume(ofTable.getOrDefault(shard.partition(), 0L) - 1);
+      }
+    }
+  }
+
+  private void restoreCounters() throws Exception {
+    for (RegionReport counted : countersState.get()) {
+      counted.getLinks().forEach(dissemination::restoreCounters);
+      DisseminatedTable table = dissemination.table(counted.getTable());
+      if (table != null) {
+        table.restoreCounters(counted.getChanges(), counted.getChangeBytes());
       }
     }
   }
@@ -260,10 +288,7 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
       }
     }
     RegionReport report =
-        RegionReport.newBuilder()
-            .setRegion(settings.home())
-            .setReporter(Reporter.MULTICAST)
-            .setTable(name)
+        newReport(name)
             .setSubtask(getRuntimeContext().getTaskInfo().getIndexOfThisSubtask())
             .setParallelism(getRuntimeContext().getTaskInfo().getNumberOfParallelSubtasks())
             .setReportedAtMicros(System.currentTimeMillis() * 1_000)
@@ -274,6 +299,16 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
             .setPlan(plans.getOrDefault(name, ""))
             .build();
     output.collect(new StreamRecord<>(report));
+  }
+
+  private RegionReport.Builder newReport(String table) {
+    return RegionReport.newBuilder()
+        .setRegion(settings.home())
+        .setReporter(Reporter.MULTICAST)
+        .setTable(table)
+        .setSubtask(0)
+        .setParallelism(1)
+        .setReportedAtMicros(0);
   }
 
   // Checkpoints.
@@ -289,5 +324,20 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
         unacknowledgedState.update(dissemination.unacknowledged(shard.table(), shard.partition()));
       }
     }
+    countersState.update(counters());
+  }
+
+  /** What was counted since the job's first start, as reports of nothing else. */
+  private List<RegionReport> counters() {
+    List<RegionReport> counted = new ArrayList<>();
+    counted.add(newReport(NO_TABLE).setLinks(dissemination.linkReports()).build());
+    for (DisseminatedTable table : dissemination.tables()) {
+      counted.add(
+          newReport(table.settings().table())
+              .setChanges(table.changes())
+              .setChangeBytes(table.changeBytes())
+              .build());
+    }
+    return counted;
   }
 }

@@ -335,14 +335,7 @@ final class Relay implements Link.Listener {
 
   /** Goes on from what a link of an earlier run has counted. */
   void restoreCounters(LinkReport counted) {
-    peer(counted.getTo())
-        .link
-        .counters()
-        .restore(
-            counted.getChunks(),
-            counted.getRawBytes(),
-            counted.getWireBytes(),
-            counted.getCatchUpBytes());
+    peer(counted.getTo()).link.counters().restore(counted);
   }
 
   /** Everything from one partition of the inbox that next hops have not acknowledged, as chunks. */

@@ -4,13 +4,17 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.freshet.connectors.chunk.Covered;
 import dev.freshet.connectors.testing.Await;
+import dev.freshet.schemas.LinkReport;
+import dev.freshet.schemas.RegionReport;
 import dev.freshet.schemas.Reporter;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
+import org.apache.flink.streaming.util.AbstractStreamOperatorTestHarness;
 import org.junit.jupiter.api.Test;
 
 /** Goal: what Flink adds to the dissemination: input, state, rescaling, reports. */
@@ -153,6 +157,67 @@ class MulticastOperatorTest {
     }
     assertThat(toA).isEqualTo(expected);
     assertThat(toB).isEqualTo(expected);
+  }
+
+  @Test
+  void goesOnCountingThroughRescaling() throws Exception {
+    OperatorSubtaskState first;
+    long wireBytes;
+    try (MulticastHarness job = MulticastHarness.open(null, 1, 0)) {
+      job.plan(PLAN);
+      job.read(0, 0, MulticastHarness.change("k", 1));
+      job.read(1, 0, MulticastHarness.change("l", 1));
+      deliver(job);
+      wireBytes = job.lastReport().getLinks().get(0).getWireBytes();
+      first = job.snapshot();
+    }
+    List<OperatorSubtaskState> states = new ArrayList<>();
+    long changes = 0;
+    for (int subtask = 0; subtask < 2; subtask++) {
+      OperatorSubtaskState part = MulticastHarness.part(first, 1, 2, subtask);
+      try (MulticastHarness job = MulticastHarness.open(part, 2, subtask)) {
+        changes += job.lastReport().getChanges();
+        states.add(job.snapshot());
+      }
+    }
+    assertThat(changes).isEqualTo(2);
+    OperatorSubtaskState both =
+        AbstractStreamOperatorTestHarness.repackageState(
+            states.toArray(new OperatorSubtaskState[0]));
+    try (MulticastHarness job = MulticastHarness.open(MulticastHarness.part(both, 2, 1, 0), 1, 0)) {
+      job.plan(OTHER_PLAN);
+      job.read(0, 1, MulticastHarness.change("k", 2));
+      deliver(job);
+      RegionReport report = job.lastReport();
+      assertThat(report.getChanges()).isEqualTo(3);
+      assertThat(report.getChangeBytes())
+          .isEqualTo(3 * ("k".length() + 1 + BacklogEntry.OVERHEAD_BYTES));
+      LinkReport toA = link(report, "c:a");
+      LinkReport toB = link(report, "c:b");
+      assertThat(toA.getWireBytes()).isGreaterThan(wireBytes);
+      assertThat(toA.getRawBytes()).isEqualTo(3 * toB.getRawBytes());
+      assertThat(toA.getChunks()).isGreaterThan(toB.getChunks());
+    }
+  }
+
+  private static LinkReport link(RegionReport report, String to) {
+    return report.getLinks().stream()
+        .filter(link -> link.getTo().equals(to))
+        .findAny()
+        .orElseThrow();
+  }
+
+  /** Has everything sent and acknowledged. */
+  private static void deliver(MulticastHarness job) throws Exception {
+    Await.until(
+        "everything was sent",
+        () -> {
+          job.elapse(System.currentTimeMillis());
+          for (MulticastHarness.Sent chunk : List.copyOf(job.sent)) {
+            job.answer(chunk, null);
+          }
+          return job.waits() == 0;
+        });
   }
 
   private static void collect(MulticastHarness.Sent chunk, Map<String, Long> versions) {
