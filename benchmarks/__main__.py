@@ -42,6 +42,7 @@ BENCHMARKS = {
     "planner-streams": ("benchmarks.planner_streams", "Multicast plans for streams"),
     "scale": ("benchmarks.scale", "275,077 keys"),
     "multicast-cost": ("benchmarks.multicast_cost", "Multicast beside MirrorMaker"),
+    "multicast-slow-region": ("benchmarks.multicast_slow_region", "Multicast past a slow region"),
     "robust-stl": ("benchmarks.robust_stl", "Loss where computing is dear"),
 }
 """Name to module and title, in the order in which they run."""
@@ -52,6 +53,7 @@ ON_REQUEST = (
     "planner-approximations",
     "scale",
     "multicast-cost",
+    "multicast-slow-region",
     "robust-stl",
 )
 """Run only when they are named: they take long, or much memory and disk, or are part of others."""

@@ -30,9 +30,10 @@ class Arrivals:
         self.at_s: dict[str, dict[bytes, float]] = {region: {} for region in regions}
         """Epoch seconds, by region and probe."""
 
-    def lags_s(self, sent: Mapping[bytes, float]) -> list[float]:
-        """From sending to arriving, of each of these probes in each region."""
-        return [arrived[key] - at for arrived in self.at_s.values() for key, at in sent.items()]
+    def lags_s(self, sent: Mapping[bytes, float], *regions: str) -> list[float]:
+        """From sending to arriving, of each of these probes in each of these regions; none: all."""
+        arrived = [self.at_s[region] for region in regions or self.at_s]
+        return [there[key] - at for there in arrived for key, at in sent.items()]
 
     def wait(self, sent: Mapping[bytes, float], deadline_s: float, *regions: str) -> None:
         """Waits until these probes are in these regions; none for all.
@@ -50,13 +51,16 @@ class Arrivals:
 
 
 @contextlib.contextmanager
-def in_stores(urls: Mapping[str, str], table: str, sent: Sent) -> Iterator[Arrivals]:
+def in_stores(
+    urls: Mapping[str, str], table: str, sent: Sent, pause_s: float = _PAUSE_S
+) -> Iterator[Arrivals]:
     """Looks for probes in online stores as long as the block lasts.
 
     Args:
         urls: of each region's Redis.
         table: of the probes.
         sent: the sender's count of them, which grows.
+        pause_s: between two looks, which is how exact the times are.
     """
     arrivals = Arrivals(tuple(urls))
     stores = {region: Redis.from_url(url) for region, url in urls.items()}
@@ -72,7 +76,7 @@ def in_stores(urls: Mapping[str, str], table: str, sent: Sent) -> Iterator[Arriv
             arrived |= {
                 key: now for key, value in zip(awaited, found, strict=True) if value is not None
             }
-        time.sleep(_PAUSE_S)
+        time.sleep(pause_s)
 
     with in_background(look):
         yield arrivals

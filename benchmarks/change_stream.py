@@ -29,6 +29,7 @@ _STEP = 2 * np.pi / 288
 """Of a day's course, for readings five minutes apart."""
 
 _ORIGIN = 7
+_REGRET = struct.Struct("<d")
 _SEED = 20_261_121
 _TURN_S = 0.01
 _FLUSH_DEADLINE_S = 60.0
@@ -61,7 +62,7 @@ class ChangeEncoder:
         name = _bytes(table.encode())
         self._head = whole[: avro.HEADER_BYTES] + name
         self._origin = _long(_ORIGIN)
-        upto = len(whole) - struct.calcsize("<d") - 4 * FLOATS
+        upto = len(whole) - _REGRET.size - 4 * FLOATS
         self._kind = whole[avro.HEADER_BYTES + len(name) + 1 + 1 + len(self._origin) + 2 : upto]
 
     def encode(self, key: bytes, version_micros: int, now_ms: int, rest: bytes) -> bytes:
@@ -102,9 +103,13 @@ class Changes:
     Args:
         keys: how many.
         zipf: exponent of the skew; 0 for none.
+        regret_sigma: the regret removed is lognormal, with this deviation of its logarithm; None
+            for regrets that are alike, between 0 and 1.
     """
 
-    def __init__(self, keys: int = KEYS, zipf: float = _ZIPF) -> None:
+    def __init__(
+        self, keys: int = KEYS, zipf: float = _ZIPF, regret_sigma: float | None = None
+    ) -> None:
         self._random = np.random.default_rng(_SEED)
         ranks = np.arange(1, keys + 1, dtype=float) ** -zipf
         self._cumulated = np.cumsum(ranks) / ranks.sum()
@@ -114,26 +119,41 @@ class Changes:
         self._phase = self._random.uniform(0, 2 * np.pi, keys)
         self._turn = np.zeros(keys, np.int64)
         self._course = np.arange(FLOATS) * _STEP
+        self._regret_sigma = regret_sigma
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
         """Keys, and values with the regret removed."""
         while True:
             yield from self.block()
 
+    def each_once(self) -> Iterator[tuple[bytes, bytes]]:
+        """A change of every key."""
+        keys = len(self._names)
+        for first in range(0, keys, _BLOCK):
+            yield from self._changes(np.arange(first, min(first + _BLOCK, keys)))
+
     def block(self) -> list[tuple[bytes, bytes]]:
         """The next few thousand."""
-        places = np.searchsorted(self._cumulated, self._random.random(_BLOCK))
+        return self._changes(np.searchsorted(self._cumulated, self._random.random(_BLOCK)))
+
+    def _changes(self, places: npt.NDArray[np.int64]) -> list[tuple[bytes, bytes]]:
+        count = len(places)
         self._turn[places] += 1
         moments = self._turn[places] * _STEP + self._phase[places]
         course = 1 + 0.3 * np.sin(moments[:, None] + self._course)
-        noise = self._random.normal(0, 0.5, (_BLOCK, FLOATS))
+        noise = self._random.normal(0, 0.5, (count, FLOATS))
         readings = np.clip(self._level[places][:, None] * course + noise, 0, 100)
         values: npt.NDArray[np.float32] = readings.round(2).astype("<f4")
-        regrets = self._random.random(_BLOCK)
+        regrets = self._regrets(count)
         return [
             (self._names[place], value.tobytes() + regret.tobytes())
             for place, value, regret in zip(places.tolist(), values, regrets, strict=True)
         ]
+
+    def _regrets(self, count: int) -> npt.NDArray[np.float64]:
+        if self._regret_sigma is None:
+            return self._random.random(count)
+        return self._random.lognormal(0, self._regret_sigma, count)
 
 
 @dataclass
@@ -159,9 +179,17 @@ class Sender:
         topic: of the changes.
         table: its name.
         changes: where they come from.
+        log: takes the key, version and regret removed of each; None to keep none.
     """
 
-    def __init__(self, bootstrap: str, topic: str, table: str, changes: Changes) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        table: str,
+        changes: Changes,
+        log: list[tuple[bytes, int, float]] | None = None,
+    ) -> None:
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -173,7 +201,9 @@ class Sender:
         )
         self._topic = topic
         self._encoder = ChangeEncoder(table)
+        self._every_key = changes.each_once
         self._changes = iter(changes)
+        self._log = log
         self._version = time.time_ns() // 1_000
         self._probe = b""
         self.sent = Sent()
@@ -184,14 +214,24 @@ class Sender:
             key, rest = next(self._changes)
             self._produce(key, rest, time.time())
 
+    def send_each_once(self) -> None:
+        """Sends a change of every key as fast as the broker takes them."""
+        for key, rest in self._every_key():
+            self._produce(key, rest, time.time())
+            self._producer.poll(0)
+
     def flush(self) -> None:
         """Waits until the broker has all."""
         if self._producer.flush(_FLUSH_DEADLINE_S):
             raise RuntimeError(f"the broker did not take every change of {self._topic}")
 
     @contextmanager
-    def at_rate(self, per_s: float, probes: bool = True) -> Iterator[Sent]:
+    def at_rate(self, per_s: float, probes_per_s: float = PROBES_PER_S) -> Iterator[Sent]:
         """Sends at this rate, on another thread, as long as the block lasts.
+
+        Args:
+            per_s: changes a second.
+            probes_per_s: of keys that change once.
 
         Raises:
             RuntimeError: the machine is too slow for it.
@@ -201,7 +241,7 @@ class Sender:
 
         def run() -> None:
             try:
-                self._run(per_s, probes, stop.is_set)
+                self._run(per_s, probes_per_s, stop.is_set)
             except BaseException as failure:
                 failures.append(failure)
 
@@ -216,12 +256,12 @@ class Sender:
         if failures:
             raise failures[0]
 
-    def _run(self, per_s: float, probes: bool, stopped: Callable[[], bool]) -> None:
+    def _run(self, per_s: float, probes_per_s: float, stopped: Callable[[], bool]) -> None:
         begun, before = time.perf_counter(), self.sent.changes
         probed = 0
         while not stopped():
             passed = time.perf_counter() - begun
-            while probes and probed < passed * PROBES_PER_S:
+            while probed < passed * probes_per_s:
                 probed += 1
                 self.send_probe()
             self.send(int(passed * per_s) - (self.sent.changes - before))
@@ -249,3 +289,6 @@ class Sender:
         self.sent.changes += 1
         self.sent.event_bytes += len(event)
         self.sent.versions[key] = self._version
+        if self._log is not None:
+            (regret,) = _REGRET.unpack(rest[-_REGRET.size :])
+            self._log.append((key, self._version, regret))

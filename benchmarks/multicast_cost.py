@@ -9,32 +9,28 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-
-import numpy as np
-from redis import Redis
 
 from benchmarks import mirror_maker
 from benchmarks.arrivals import Arrivals, in_stores, in_topics
 from benchmarks.change_stream import Changes, Sender, Sent
 from benchmarks.context import Context
+from benchmarks.equality import wait_until_equal
 from benchmarks.exhibits import Exhibit
 from benchmarks.figures import percentile
 from benchmarks.multicast_cost_picture import picture
-from benchmarks.progress import reports
 from benchmarks.wide_area import (
     DESTINATIONS,
     HOME,
     Traffic,
     WideArea,
     cloud,
+    multicast,
     traffic,
     usd_per_gb,
-    wait_for,
     wide_area,
 )
-from freshet.store.layout import HEADER_BYTES, HEADER_DTYPE, key_name
 from freshet.topics import Topic, create_missing_topics
 from freshet.wan.faults import fired
 from freshet.wan.scenario import Fault, Kind
@@ -47,7 +43,6 @@ _READY_DEADLINE_S = 300.0
 _ARRIVED_DEADLINE_S = 180.0
 _BEFORE_CUT_S = 3.0
 _CUT_REGION = DESTINATIONS[0]
-_CHUNK = 5_000
 
 
 @dataclass(frozen=True)
@@ -168,7 +163,7 @@ def _measure(
             time.sleep(max(length.stream_s, 2 * (variant.slo_s or 0)))
         arrivals.wait(sent.probes, _ARRIVED_DEADLINE_S)
         if variant.slo_s is not None:
-            _wait_until_equal(area, table, sent.versions)
+            wait_until_equal(area.stores(), table, sent.versions, _ARRIVED_DEADLINE_S)
         went = traffic(area.regions).since(before)
         return Measured(
             variant,
@@ -188,21 +183,12 @@ def _multicast(
 ) -> Iterator[_Way]:
     """Our jobs, and what reaches the stores."""
     assert variant.slo_s is not None
-    area.submit(area.define(table, int(variant.slo_s * 1_000)), direct=variant.direct)
-    urls = {region: area.regions[region].redis.url for region in DESTINATIONS}
-    home = area.regions[HOME].bootstrap
-    try:
-        with reports(home, table) as heard, in_stores(urls, table, sent) as arrivals:
-            wait_for(
-                lambda: {v for _, v in heard.edges(HOME)} >= set(DESTINATIONS),
-                _READY_DEADLINE_S,
-                "a plan reaches all regions",
-            )
-            yield arrivals, lambda: heard.edges(HOME)
-            if area.restarts():
-                raise RuntimeError(f"{area.restarts()} restarts of the jobs; see Flink's logs")
-    finally:
-        area.cancel()
+    left_out = area.waypoints if variant.direct else ()
+    with (
+        multicast(area, table, int(variant.slo_s * 1_000), left_out=left_out) as heard,
+        in_stores(area.stores(), table, sent) as arrivals,
+    ):
+        yield arrivals, lambda: heard.edges(HOME)
 
 
 @contextlib.contextmanager
@@ -240,29 +226,6 @@ def _cut(area: WideArea, sender: Sender, arrivals: Arrivals, length: Length) -> 
         raise RuntimeError("the cut has reset no connection")
     arrivals.wait(sender.sent.probes, _ARRIVED_DEADLINE_S)
     return max(arrivals.at_s[_CUT_REGION][key] for key in missed) - healed_s
-
-
-def _wait_until_equal(area: WideArea, table: str, versions: Mapping[bytes, int]) -> None:
-    """Waits until every region's store has the newest version of every key."""
-    keys = list(versions)
-    newest = np.array([versions[key] for key in keys])
-    for region in DESTINATIONS:
-        with Redis.from_url(area.regions[region].redis.url) as store:
-            wait_for(
-                lambda store=store: bool((_stored(store, table, keys) == newest).all()),
-                _ARRIVED_DEADLINE_S,
-                f"{region} has the newest of each key",
-            )
-
-
-def _stored(store: Redis, table: str, keys: list[bytes]) -> np.ndarray:
-    """Versions in a store, 0 where there is none."""
-    names = [key_name("", table, key.decode()) for key in keys]
-    found = []
-    for first in range(0, len(names), _CHUNK):
-        found += store.mget(names[first : first + _CHUNK])
-    headers = b"".join((value or b"")[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0") for value in found)
-    return np.frombuffer(headers, HEADER_DTYPE)["timestamp_micros"]
 
 
 def _in_short(measured: Measured) -> str:

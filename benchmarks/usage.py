@@ -1,4 +1,4 @@
-"""CPU and memory of a stack's processes, as the kernel counts them."""
+"""CPU and memory of a stack's processes and of the machine, as the kernel counts them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ _STAT_PARENT = 1
 _STAT_USER_TICKS = 11
 _STAT_SYSTEM_TICKS = 12
 _STAT_RESIDENT_PAGES = 21
+
+# Of the first line of /proc/stat, after its name.
+_IDLE = 3
+_WAITING = 4
 
 FUNCTION = "feature function"
 """What TaskManagers start, and what that starts."""
@@ -77,6 +81,24 @@ def read_usage(stack: Stack) -> Reading:
         role = roles.get(pid, FUNCTION if ancestor in task_managers else "other")
         found[role] = found.get(role, Usage()) + usage
     return Reading(time.monotonic(), found)
+
+
+class BusyCores:
+    """How many cores were busy, whatever with, since it was made."""
+
+    def __init__(self) -> None:
+        self._idle, self._all = _machine_ticks()
+
+    def average(self) -> float:
+        """Cores, on average until now."""
+        idle, total = _machine_ticks()
+        return (1 - (idle - self._idle) / max(1, total - self._all)) * (os.cpu_count() or 1)
+
+
+def _machine_ticks() -> tuple[int, int]:
+    """Idle ones and all, of all cores together; guests' are part of users'."""
+    ticks = [int(word) for word in Path("/proc/stat").read_text().partition("\n")[0].split()[1:9]]
+    return ticks[_IDLE] + ticks[_WAITING], sum(ticks)
 
 
 def _read_process(pid: int) -> tuple[int, Usage]:

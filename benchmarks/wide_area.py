@@ -16,10 +16,16 @@ from typing import Any
 
 from benchmarks.context import Context
 from benchmarks.multicast_jobs import PROFILES
+from benchmarks.progress import Reports, reports
 from freshet.config import Config
 from freshet.stack import FlinkOptions, Stack, StackOptions
 from freshet.stack.together import run_together
-from freshet.submission import submit_multicast, submit_region
+from freshet.submission import (
+    PreparedJob,
+    prepare_multicast,
+    prepare_region,
+    submit_together,
+)
 from freshet.wan.client import LinkState
 from freshet.wan.regions import Regions
 from freshet.wan.scenario import Link, Region, Role, Scenario
@@ -54,7 +60,10 @@ _GB = 1e9
 
 
 def scenario(
-    delays_ms: Mapping[tuple[str, str], float], destinations: tuple[str, ...], bps: float | None
+    delays_ms: Mapping[tuple[str, str], float],
+    destinations: tuple[str, ...],
+    bps: float | None,
+    slow: Mapping[str, float] | None = None,
 ) -> Scenario:
     """Links as the delays have them, and each region's way to home, for its reports.
 
@@ -62,19 +71,29 @@ def scenario(
         delays_ms: of each link that data may take.
         destinations: that keep features; other regions pass them on.
         bps: bandwidth of each link; None for no limit.
+        slow: bandwidth of the links to and from some regions, in place of that.
     """
+    of_region = dict(slow or {})
     names = dict.fromkeys(region for link in delays_ms for region in link)
     roles = dict.fromkeys(destinations, Role.DESTINATION) | {HOME: Role.HOME}
     back = {(v, u): delay for (u, v), delay in delays_ms.items() if u == HOME}
     return Scenario(
         tuple(Region(name, roles.get(name, Role.WAYPOINT)) for name in names),
-        tuple(Link(u, v, bps, delay) for (u, v), delay in {**delays_ms, **back}.items()),
+        tuple(
+            Link(u, v, of_region.get(u, of_region.get(v, bps)), delay)
+            for (u, v), delay in {**delays_ms, **back}.items()
+        ),
     )
 
 
-def cloud() -> Scenario:
-    """The five regions."""
-    return scenario(_DELAYS_MS, DESTINATIONS, BANDWIDTH_BPS)
+def cloud(bps: float = BANDWIDTH_BPS, slow: Mapping[str, float] | None = None) -> Scenario:
+    """The five regions.
+
+    Args:
+        bps: bandwidth of each link.
+        slow: of the links to and from some regions, in place of that.
+    """
+    return scenario(_DELAYS_MS, DESTINATIONS, bps, slow)
 
 
 def usd_per_gb() -> dict[tuple[str, str], float]:
@@ -157,12 +176,24 @@ class WideArea:
         """All regions but home."""
         return tuple(each.name for each in self.regions.scenario.regions if each.name != HOME)
 
-    def config(self, region: str, without: tuple[str, ...] = ()) -> Config:
+    @property
+    def waypoints(self) -> tuple[str, ...]:
+        """Regions that only pass on."""
+        return tuple(region for region in self.others if region not in self.destinations)
+
+    def stores(self, *regions: str) -> dict[str, str]:
+        """URL of each destination's Redis; none named for all."""
+        return {each: self.regions[each].redis.url for each in regions or self.destinations}
+
+    def config(
+        self, region: str, without: tuple[str, ...] = (), priority_share: float | None = None
+    ) -> Config:
         """A region's configuration: its own servers, and the links that it has.
 
         Args:
             region: whose.
             without: regions that it shall not know.
+            priority_share: as in :class:`Config`; None for its default.
         """
         keeps = region in (HOME, *self.destinations)
         others = {
@@ -171,6 +202,7 @@ class WideArea:
             if link.source == region and link.target not in without
         }
         known = others if region == HOME else {**others, region: None}
+        share = {} if priority_share is None else {"priority_share": priority_share}
         return Config.from_dict(
             {
                 "kafka_bootstrap": self.regions[region].bootstrap,
@@ -180,6 +212,7 @@ class WideArea:
                 "regions": {name: self._region(name, way) for name, way in known.items()},
                 "profiles": str(self._profiles),
                 "flink_rest": self.flink.flink.rest.url,
+                **share,
             }
         )
 
@@ -188,9 +221,15 @@ class WideArea:
         described: dict[str, Any] = {"role": role, "inbox_partitions": _INBOX_PARTITIONS}
         return described | ({} if bootstrap is None else {"kafka_bootstrap": bootstrap})
 
-    def define(self, table: str, slo_ms: int) -> Path:
-        """Writes the definition of a table for all destinations."""
-        regions = (HOME, *self.destinations)
+    def define(self, table: str, slo_ms: int, destinations: tuple[str, ...] | None = None) -> Path:
+        """Writes the definition of a table.
+
+        Args:
+            table: its name.
+            slo_ms: its freshness objective.
+            destinations: that keep it; None for all.
+        """
+        regions = (HOME, *(self.destinations if destinations is None else destinations))
         file = self._folder / f"{table}.py"
         file.write_text(
             "from freshet import *\n\n"
@@ -200,48 +239,53 @@ class WideArea:
         )
         return file
 
-    def submit(self, file: Path, *, direct: bool = False) -> None:
+    def submit(
+        self,
+        file: Path,
+        *,
+        left_out: tuple[str, ...] = (),
+        without_job: tuple[str, ...] = (),
+        priority_share: float | None = None,
+    ) -> None:
         """Submits the jobs of all regions for one table, and waits until they run.
 
         Args:
             file: its definition.
-            direct: whether nothing is passed on: home does not know the waypoints.
+            left_out: regions that home shall not know, and that get no job.
+            without_job: further regions that get no job now.
+            priority_share: as in :class:`Config`; None for its default.
         """
-        waypoints = tuple(region for region in self.others if region not in self.destinations)
-        left_out = waypoints if direct else ()
-        regions = [region for region in self.others if region not in left_out]
+        regions = [each for each in self.others if each not in left_out and each not in without_job]
+
+        def home() -> PreparedJob:
+            config = self.config(HOME, left_out, priority_share)
+            return prepare_multicast([file], config, stack=self.flink)
+
+        def region(name: str) -> PreparedJob:
+            config = self.config(name, priority_share=priority_share)
+            return prepare_region([file], config, stack=self.flink)
+
+        # The topics are on several brokers, and far ones take a while.
+        prepared: dict[str, PreparedJob] = {}
         run_together(
             [
-                lambda: self.submit_home(file, without=left_out),
-                *(lambda r=region: self.submit_region(file, r) for region in regions),
+                lambda: prepared.update({HOME: home()}),
+                *(lambda name=each: prepared.update({name: region(name)}) for each in regions),
             ]
         )
-
-    def submit_home(self, file: Path, *, without: tuple[str, ...] = ()) -> None:
-        """Submits the multicast job.
-
-        Args:
-            file: the table's definition.
-            without: regions that home shall not know.
-        """
-        config = self.config(HOME, without)
-        submission = submit_multicast(
-            [file],
-            config,
-            stack=self.flink,
-            running_deadline_s=_RUNNING_DEADLINE_S,
-        )
-        self._jobs[HOME] = submission.job.id
+        self._submit(prepared)
 
     def submit_region(self, file: Path, region: str) -> None:
         """Submits a region's job."""
-        submission = submit_region(
-            [file],
-            self.config(region),
-            stack=self.flink,
-            running_deadline_s=_RUNNING_DEADLINE_S,
+        prepared = prepare_region([file], self.config(region), stack=self.flink)
+        self._submit({region: prepared})
+
+    def _submit(self, prepared: Mapping[str, PreparedJob]) -> None:
+        submitted = submit_together(
+            list(prepared.values()), stack=self.flink, running_deadline_s=_RUNNING_DEADLINE_S
         )
-        self._jobs[region] = submission.job.id
+        jobs = zip(prepared, submitted, strict=True)
+        self._jobs |= {region: submission.job.id for region, submission in jobs}
 
     def cancel(self) -> None:
         """Cancels the jobs, and waits until they are gone."""
@@ -283,6 +327,48 @@ class WideArea:
 
 def _write_lines(file: Path, lines: list[str]) -> None:
     file.write_text("\n".join(lines), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def multicast(
+    area: WideArea,
+    table: str,
+    slo_ms: int,
+    *,
+    destinations: tuple[str, ...] | None = None,
+    left_out: tuple[str, ...] = (),
+    without_job: tuple[str, ...] = (),
+    priority_share: float | None = None,
+) -> Iterator[Reports]:
+    """The jobs of one table, once a plan reaches its regions; what they report.
+
+    Args:
+        area: the running regions.
+        table: its name.
+        slo_ms: its freshness objective.
+        destinations: that keep it; None for all.
+        left_out: as in :meth:`WideArea.submit`, as the following.
+        without_job: as there.
+        priority_share: as there.
+
+    Raises:
+        RuntimeError: no plan reaches all of them, or a job failed meanwhile.
+    """
+    wanted = set(area.destinations if destinations is None else destinations) - set(without_job)
+    file = area.define(table, slo_ms, destinations)
+    try:
+        area.submit(file, left_out=left_out, without_job=without_job, priority_share=priority_share)
+        with reports(area.regions[HOME].bootstrap, table) as heard:
+            wait_for(
+                lambda: {v for _, v in heard.edges(HOME)} >= wanted,
+                _RUNNING_DEADLINE_S,
+                "a plan reaches all regions",
+            )
+            yield heard
+            if area.restarts():
+                raise RuntimeError(f"{area.restarts()} restarts of the jobs; see Flink's logs")
+    finally:
+        area.cancel()
 
 
 @contextlib.contextmanager

@@ -123,6 +123,10 @@ class Config:
     start_offsets: str = "committed-or-earliest"
     """Where a job without a checkpoint starts to read: one of ``START_OFFSETS``."""
 
+    priority_share: float = 0.1
+    """Share of the changes, the most significant ones, that may go out of turn while a link to
+    another region is behind, 0 to 1."""
+
     flink_rest: str | None = None
     """Flink's REST address, ``http://host:port``; None where no job is submitted."""
 
@@ -478,6 +482,12 @@ def _milliseconds(value: object) -> int:
     return parse_duration_ms(value)
 
 
+def _number(value: object) -> float:
+    if isinstance(value, bool):
+        raise TypeError(f"{value!r} is no number")
+    return float(value)  # type: ignore[arg-type]
+
+
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "kafka_bootstrap": _text,
     "redis": text_mapping,
@@ -491,6 +501,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "store_prefix": _text,
     "tombstone_retention_ms": _milliseconds,
     "start_offsets": _text,
+    "priority_share": _number,
     "flink_rest": _optional_text,
     "flink_python": _optional_text,
 }
@@ -580,6 +591,11 @@ def _job_problems(config: Config) -> list[str]:
     if config.start_offsets not in START_OFFSETS:
         problems.append(
             f"start_offsets: {config.start_offsets!r} is none of {', '.join(START_OFFSETS)}"
+        )
+    if not 0 <= config.priority_share <= 1:
+        problems.append(
+            f"priority_share: {config.priority_share} is not between 0 and 1; 0 sends all changes"
+            " in their turn"
         )
     if config.flink_rest is not None:
         parts = urlsplit(config.flink_rest)

@@ -25,9 +25,6 @@ from freshet.topics import Log
 REPORT_INTERVAL_MS = 500
 """Between two reports of a subtask: the planner sees a change within about this."""
 
-EARLY_SHARE = 0.1
-"""Of a table's changes that may go out of turn while a link is behind."""
-
 CATCH_UP_AFTER_MS = 3_000
 """How long a region may lack what nobody has for it, before it is sent again."""
 
@@ -57,7 +54,7 @@ def multicast_settings(
         "home": config.home_region,
         "tables": [_table_dict(table, config, logs[table.name]) for table in tables],
         "lanes": min(region.inbox_partitions for region in others),
-        "early_share": EARLY_SHARE,
+        "early_share": config.priority_share,
         "report_interval_ms": REPORT_INTERVAL_MS,
         "catch_up_after_ms": CATCH_UP_AFTER_MS,
         "cache_bytes": CACHE_BYTES,
@@ -133,7 +130,7 @@ def region_settings(tables: Sequence[FeatureTable], config: Config) -> dict[str,
             for table in tables
         ],
         "report_interval_ms": REPORT_INTERVAL_MS,
-        "early_share": EARLY_SHARE,
+        "early_share": config.priority_share,
     }
 
 

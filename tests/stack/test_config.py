@@ -42,6 +42,7 @@ def test_every_problem_is_told_at_once() -> None:
             "start_offsets": "yesterday",
             "topic_prefix": "a b",
             "tombstone_retention_ms": "soon",
+            "priority_share": 2,
             "redis_cluster": "maybe",
             "flink_rest": "flink:8081",
             "kafka_bootstraps": "typo",
@@ -51,6 +52,7 @@ def test_every_problem_is_told_at_once() -> None:
         "kafka_bootstraps",
         "redis_cluster",
         "tombstone_retention_ms",
+        "priority_share",
         "kafka_bootstrap: 'broker' is not host:port",
         "topic_prefix",
         "region 'nowhere'",
@@ -103,6 +105,7 @@ def test_the_environment_alone_is_enough() -> None:
             "FRESHET_HOME_REGION": "x:two",
             "FRESHET_REDIS_CLUSTER": "true",
             "FRESHET_TOMBSTONE_RETENTION_MS": "2d",
+            "FRESHET_PRIORITY_SHARE": "0",
             "FRESHET_KAFKA_PROPERTIES": "security.protocol=SSL",
         }
     )
@@ -110,6 +113,7 @@ def test_the_environment_alone_is_enough() -> None:
     assert config.home_redis == "rediss://two:2"
     assert config.redis_cluster is True
     assert config.tombstone_retention_ms == 172_800_000
+    assert config.priority_share == 0
     assert config.kafka_client_properties() == {
         "bootstrap.servers": "a:1,b:2",
         "security.protocol": "SSL",

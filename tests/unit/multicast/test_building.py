@@ -59,6 +59,13 @@ def test_the_operator_is_told_what_it_sends_and_into_how_many_partitions() -> No
     assert 0 < sent["weight"] < 1e-6
 
 
+def test_home_and_relays_are_told_how_many_changes_may_go_out_of_turn() -> None:
+    none = config(priority_share=0)
+    assert multicast_settings([table(EAST)], none, LOGS)["early_share"] == 0
+    assert region_settings([table(EAST)], none)["early_share"] == 0
+    assert multicast_settings([table(EAST)], config(), LOGS)["early_share"] == 0.1
+
+
 def test_the_planner_knows_the_configured_regions_and_no_others() -> None:
     settings = planner_settings([table(EAST, WEST)], config(), LOGS)
     assert set(settings.network.regions) == {HOME, EAST, WEST, SOUTH}
