@@ -43,6 +43,8 @@ BENCHMARKS = {
     "scale": ("benchmarks.scale", "275,077 keys"),
     "multicast-cost": ("benchmarks.multicast_cost", "Multicast beside MirrorMaker"),
     "multicast-slow-region": ("benchmarks.multicast_slow_region", "Multicast past a slow region"),
+    "multicast-congestion": ("benchmarks.multicast_congestion", "Multicast under congestion"),
+    "multicast-bootstrap": ("benchmarks.multicast_bootstrap", "A new region gets a large table"),
     "robust-stl": ("benchmarks.robust_stl", "Loss where computing is dear"),
 }
 """Name to module and title, in the order in which they run."""
@@ -54,6 +56,8 @@ ON_REQUEST = (
     "scale",
     "multicast-cost",
     "multicast-slow-region",
+    "multicast-congestion",
+    "multicast-bootstrap",
     "robust-stl",
 )
 """Run only when they are named: they take long, or much memory and disk, or are part of others."""
