@@ -53,7 +53,7 @@ AIM = 2.0
 _READY_DEADLINE_S = 300.0
 _ARRIVED_DEADLINE_S = 300.0
 _CONGESTED = 0.8
-"""Share of its bandwidth that a congested link carries at the least."""
+"""Share of a link's bandwidth that comes into the region at the least while it is congested."""
 
 _MICROS = 1e6
 
@@ -102,7 +102,8 @@ class Turn:
     uncongested: Spell
     congested: Spell
     used: float
-    """Largest share of its bandwidth, as it was left, that a link to the region has carried."""
+    """What has come into the region over the bandwidth that one link to it was left with: a plan
+    uses one, or both."""
 
     backlog_keys: int
     """The most that waited on a link to the region."""
@@ -201,8 +202,8 @@ def _congestion(area: WideArea, heard: Reports, length: Length) -> Iterator[_Con
             healing.enter_context(wan.shaped(link.name, shape))
         yield found
         went = traffic(area.regions).since(before).out_bytes
-    most = max(count for (_, target), count in went.items() if target == REGION)
-    found.used = most * 8 / length.congested_s / left_bps
+    came = sum(count for (_, target), count in went.items() if target == REGION)
+    found.used = came * 8 / length.congested_s / left_bps
     found.backlog_keys = max(
         (
             link["backlog_keys"]
@@ -226,7 +227,7 @@ _COLUMNS = (
     "p99, congested to not",
     "regret not there yet, congested",
     "uncongested",
-    "link's bandwidth used",
+    "bytes into the region, of a link's",
     "most keys waiting",
     "all there after",
 )
