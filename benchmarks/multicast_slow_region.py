@@ -31,10 +31,10 @@ from benchmarks.wide_area import (
     wide_area,
 )
 
-PER_S = 2_500
-SLO_S = 0.5
-BANDWIDTH_BPS = 8e6
-"""Of a link; the changes take about a third of it."""
+PER_S = 1_500
+SLO_S = 1.0
+BANDWIDTH_BPS = 6e6
+"""Of a link; the changes take about a fifth of it."""
 
 SLOW_BPS = BANDWIDTH_BPS / 10
 SLOW = DESTINATIONS[2]
