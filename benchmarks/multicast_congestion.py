@@ -52,8 +52,9 @@ AIM = 2.0
 
 _READY_DEADLINE_S = 300.0
 _ARRIVED_DEADLINE_S = 300.0
-_CONGESTED = 0.8
-"""Share of a link's bandwidth that comes into the region at the least while it is congested."""
+_CONGESTED = 0.6
+"""Share of a link's bandwidth that comes into the region at the least while it is congested: the
+senders keep little under way, and so leave a part of it unused."""
 
 _MICROS = 1e6
 
@@ -119,7 +120,7 @@ class Turn:
 
 def run(context: Context) -> list[Exhibit]:
     """One turn after the other, on the same servers."""
-    length = Length(10, 15, 20) if context.quick else Length(15, 30, 60)
+    length = Length(15, 10, 20) if context.quick else Length(30, 30, 60)
     turns: list[Turn] = []
     with wide_area(context, cloud(BANDWIDTH_BPS)) as area:
         for number, share in enumerate((None, 0.0)):

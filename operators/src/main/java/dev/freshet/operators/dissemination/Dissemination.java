@@ -317,12 +317,17 @@ final class Dissemination implements Link.Listener {
     lacking.removeAll(region.fetching(name, shard.number()));
     removeUnderWay(lacking, region.name(), name, shard.number());
     MissingRanges missing = region.missing(name, shard.number());
+    long nowMs = clock.absoluteTimeMillis();
+    if (missing.isFilling(lacking, known)) {
+      region.gapFilled(name, nowMs);
+    }
     if (isHeldBack(region.name(), table, shard.number())) {
       missing.reset();
       return;
     }
-    OffsetRanges lost =
-        missing.lost(lacking, known, clock.absoluteTimeMillis(), settings.catchUpAfterMs());
+    long patienceMs = settings.catchUpAfterMs();
+    boolean mayArrive = nowMs - region.gapFilledAtMs(name) < patienceMs;
+    OffsetRanges lost = missing.lost(lacking, known, mayArrive, nowMs, patienceMs);
     if (!lost.isEmpty()) {
       fetch(region, table, shard, lost);
     }

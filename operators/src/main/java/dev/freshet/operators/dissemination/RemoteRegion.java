@@ -21,6 +21,7 @@ final class RemoteRegion {
     final Map<Integer, RegionReport> bySubtask = new HashMap<>();
     final Map<Integer, MissingRanges> missing = new HashMap<>();
     final Map<Integer, OffsetRanges> fetching = new HashMap<>();
+    long gapFilledAtMs;
   }
 
   private final String name;
@@ -98,6 +99,16 @@ final class RemoteRegion {
   /** What it lacks of a shard, watched. */
   MissingRanges missing(String table, int shard) {
     return table(table).missing.computeIfAbsent(shard, key -> new MissingRanges());
+  }
+
+  /** A part of what it lacked, before something that it knew, has come to it. */
+  void gapFilled(String table, long nowMs) {
+    table(table).gapFilledAtMs = nowMs;
+  }
+
+  /** When that was the last time, ms of home's clock; 0 if never. */
+  long gapFilledAtMs(String table) {
+    return table(table).gapFilledAtMs;
   }
 
   /** What is being fetched for it of a shard, and in no backlog yet. */
