@@ -135,16 +135,26 @@ final class Lane {
     wasEarly = false;
   }
 
-  /** Copies what may go out of turn; empty if that is nothing, or if it is the others' turn. */
+  /**
+   * Copies what may go out of turn; empty if that is nothing, or if it is the others' turn. What is
+   * significant in any shard comes before what is long overdue in one: in a long congestion that is
+   * everything.
+   */
   ChunkDraft takeEarly(long bytesMax, long overdueMs, long nextDueMs) {
     ChunkDraft chunk = new ChunkDraft(bytesMax);
     if (!wasEarly) {
-      for (ShardBacklog shard : shards.values()) {
-        shard.takeEarly(chunk, overdueMs, nextDueMs);
-      }
+      List<ShardBacklog> ordered = byDue();
+      ordered.forEach(shard -> shard.takeSignificant(chunk));
+      ordered.forEach(shard -> shard.takeOverdue(chunk, overdueMs, nextDueMs));
     }
     wasEarly = !chunk.isEmpty();
     return chunk;
+  }
+
+  private List<ShardBacklog> byDue() {
+    List<ShardBacklog> ordered = new ArrayList<>(shards.values());
+    ordered.sort(Comparator.comparingLong(ShardBacklog::dueMs));
+    return ordered;
   }
 
   /** Takes the next chunk, from what is due first. */
@@ -152,8 +162,7 @@ final class Lane {
     wasEarly = false;
     sentAtMs = nowMs;
     ChunkDraft chunk = new ChunkDraft(bytesMax);
-    List<ShardBacklog> ordered = new ArrayList<>(shards.values());
-    ordered.sort(Comparator.comparingLong(ShardBacklog::dueMs));
+    List<ShardBacklog> ordered = byDue();
     for (ShardBacklog shard : ordered) {
       if (chunk.isFull()) {
         break;

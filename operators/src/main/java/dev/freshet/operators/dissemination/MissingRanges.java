@@ -55,11 +55,7 @@ final class MissingRanges {
    * @return what was lost
    */
   OffsetRanges lost(
-      OffsetRanges lacking,
-      OffsetRanges known,
-      boolean mayArrive,
-      long nowMs,
-      long patienceMs) {
+      OffsetRanges lacking, OffsetRanges known, boolean mayArrive, long nowMs, long patienceMs) {
     long last = last(known);
     hasAdvanced |= last > knownUpto;
     knownUpto = Math.max(knownUpto, last);

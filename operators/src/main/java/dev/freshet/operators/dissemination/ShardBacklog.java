@@ -134,14 +134,8 @@ final class ShardBacklog {
     }
   }
 
-  /**
-   * Copies entries into a chunk out of turn: significant ones, and those that were due before some
-   * time. They stay, and their next early turn is a while away.
-   *
-   * @param overdueMs what was due before it counts as long overdue
-   * @param nextDueMs when those are due again
-   */
-  void takeEarly(ChunkDraft chunk, long overdueMs, long nextDueMs) {
+  /** Copies significant entries into a chunk out of turn. They stay. */
+  void takeSignificant(ChunkDraft chunk) {
     while (!chunk.isFull()) {
       BacklogEntry entry = firstOf(significant);
       if (entry == null) {
@@ -151,6 +145,16 @@ final class ShardBacklog {
       entry.isEarly = false;
       chunk.add(new ChunkEntry(shard, entry.offset, entry.change), entry.bytes(), entry.dueMs);
     }
+  }
+
+  /**
+   * Copies entries into a chunk out of turn that were due before some time. They stay, and their
+   * next early turn is a while away.
+   *
+   * @param overdueMs what was due before it counts as long overdue
+   * @param nextDueMs when those are due again
+   */
+  void takeOverdue(ChunkDraft chunk, long overdueMs, long nextDueMs) {
     while (!chunk.isFull() && dueMs() < overdueMs) {
       BacklogEntry entry = byArrival.removeFirst();
       chunk.add(new ChunkEntry(shard, entry.offset, entry.change), entry.bytes(), entry.dueMs);

@@ -18,8 +18,7 @@ class MissingRangesTest {
     OffsetRanges gap = OffsetRanges.of(-1, 99);
     assertThat(lost(gap, false, 0)).isEqualTo(new OffsetRanges());
     assertThat(lost(gap, false, PATIENCE_MS - 1)).isEqualTo(new OffsetRanges());
-    assertThat(lost(OffsetRanges.of(9, 130), false, PATIENCE_MS))
-        .isEqualTo(OffsetRanges.of(9, 99));
+    assertThat(lost(OffsetRanges.of(9, 130), false, PATIENCE_MS)).isEqualTo(OffsetRanges.of(9, 99));
   }
 
   @Test
