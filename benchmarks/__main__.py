@@ -45,6 +45,7 @@ BENCHMARKS = {
     "multicast-slow-region": ("benchmarks.multicast_slow_region", "Multicast past a slow region"),
     "multicast-congestion": ("benchmarks.multicast_congestion", "Multicast under congestion"),
     "multicast-bootstrap": ("benchmarks.multicast_bootstrap", "A new region gets a large table"),
+    "multicast-speed": ("benchmarks.multicast_speed", "Changes through multicast and region jobs"),
     "robust-stl": ("benchmarks.robust_stl", "Loss where computing is dear"),
 }
 """Name to module and title, in the order in which they run."""
@@ -58,6 +59,7 @@ ON_REQUEST = (
     "multicast-slow-region",
     "multicast-congestion",
     "multicast-bootstrap",
+    "multicast-speed",
     "robust-stl",
 )
 """Run only when they are named: they take long, or much memory and disk, or are part of others."""

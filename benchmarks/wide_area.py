@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import json
 import time
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +26,11 @@ from freshet.submission import (
     PreparedJob,
     prepare_multicast,
     prepare_region,
+    submit_multicast,
     submit_together,
 )
+from freshet.table import load_table
+from freshet.topics import create_missing_topics, topics_of_multicast, topics_of_region
 from freshet.wan.client import LinkState
 from freshet.wan.regions import Regions
 from freshet.wan.scenario import Link, Region, Role, Scenario
@@ -275,6 +280,22 @@ class WideArea:
         )
         self._submit(prepared)
 
+    def submit_home(self, file: Path, savepoint: str) -> None:
+        """Submits the multicast job again.
+
+        Args:
+            file: the table's definition.
+            savepoint: to start from.
+        """
+        submission = submit_multicast(
+            [file],
+            self.config(HOME),
+            stack=self.flink,
+            savepoint=savepoint,
+            running_deadline_s=_RUNNING_DEADLINE_S,
+        )
+        self._jobs[HOME] = submission.job.id
+
     def submit_region(self, file: Path, region: str) -> None:
         """Submits a region's job."""
         prepared = prepare_region([file], self.config(region), stack=self.flink)
@@ -286,6 +307,34 @@ class WideArea:
         )
         jobs = zip(prepared, submitted, strict=True)
         self._jobs |= {region: submission.job.id for region, submission in jobs}
+
+    def create_topics(self, file: Path, region: str) -> None:
+        """Creates the topics of a table, and those of one other region."""
+        config, away = self.config(HOME), self.config(region)
+        definition = load_table(file).to_dict()
+        create_missing_topics(config, topics_of_multicast(config, [definition]))
+        create_missing_topics(away, topics_of_region(away))
+
+    def stop_home_with_savepoint(self) -> str:
+        """Stops the multicast job; returns where its state is."""
+        rest, job = self.flink.flink.rest, self._jobs.pop(HOME)
+        path = f"{rest.url}/jobs/{job}/stop"
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(path, b'{"drain": false}', headers)
+        with urllib.request.urlopen(request, timeout=_ENDED_DEADLINE_S) as response:
+            trigger = json.load(response)["request-id"]
+
+        def state() -> dict[str, Any]:
+            return dict(rest.get(f"/jobs/{job}/savepoints/{trigger}"))
+
+        wait_for(
+            lambda: state()["status"]["id"] == "COMPLETED", _ENDED_DEADLINE_S, "a savepoint is made"
+        )
+        operation = state()["operation"]
+        if "location" not in operation:
+            raise RuntimeError(f"the multicast job made no savepoint: {operation}")
+        self._wait_until_ended([job])
+        return str(operation["location"])
 
     def cancel(self) -> None:
         """Cancels the jobs, and waits until they are gone."""

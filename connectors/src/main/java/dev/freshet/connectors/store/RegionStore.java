@@ -3,6 +3,7 @@ package dev.freshet.connectors.store;
 import dev.freshet.connectors.chunk.ChunkEntry;
 import dev.freshet.connectors.chunk.KeyChange;
 import dev.freshet.connectors.format.DeploymentConfig;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
@@ -20,17 +21,18 @@ import org.slf4j.LoggerFactory;
  * thread, and is called back on it.
  *
  * <p>Writes go in batches, several at a time, and again for as long as it takes; what waits while
- * they are under way fills the next ones. A failure that does not pass, such as a wrong password,
- * fails the job.
+ * they are under way fills the next ones, and a newer change takes the place of one of its key that
+ * waits, unless the table keeps several versions. A failure that does not pass, such as a wrong
+ * password, fails the job.
  */
 public final class RegionStore implements AutoCloseable {
 
   private static final Logger LOG = LoggerFactory.getLogger(RegionStore.class);
 
-  /** Most bytes that wait or are under way before no more should come. */
+  /** Most bytes of changes without an answer before no more should come. */
   static final long BYTES_MAX = 64 << 20;
 
-  /** The same, as a number of writes: small ones cost mainly their objects. */
+  /** The same, as a number of changes: small ones cost mainly their objects. */
   static final int WRITES_MAX = 100_000;
 
   private static final int KEEP_ONE = 1;
@@ -65,48 +67,112 @@ public final class RegionStore implements AutoCloseable {
     /** The store has answered a change. */
     void answered(KeyChange change, StoreAnswer answer);
 
+    /** A newer change of its key was written in place of a change, and the store has answered. */
+    void superseded();
+
     /** All changes of the group have their answer. */
     void complete();
   }
 
   /** Changes that were given together. */
-  private static final class Group {
+  private final class Group {
     private final Answers answers;
     private int unanswered;
+    private long bytes;
 
     Group(Answers answers, int unanswered) {
       this.answers = answers;
       this.unanswered = unanswered;
     }
 
+    void add(StoreWrite write) {
+      bytes += write.bytes();
+      unansweredBytes += write.bytes();
+      unansweredWrites++;
+    }
+
     void settle(KeyChange change, StoreAnswer answer) {
       answers.answered(change, answer);
+      settleOne();
+    }
+
+    void supersede() {
+      answers.superseded();
+      settleOne();
+    }
+
+    private void settleOne() {
+      unansweredWrites--;
       if (--unanswered == 0) {
+        unansweredBytes -= bytes;
         answers.complete();
       }
     }
   }
 
-  private record RegionWrite(KeyChange change, StoreWrite write, Group group)
-      implements PendingWrite {
+  /** A change to be written, which stands for older ones of its key that were to be written. */
+  private static final class RegionWrite implements PendingWrite {
+    private final KeyChange change;
+    private final StoreWrite write;
+    private final Group group;
+
+    /** Groups of the older ones; null for none. */
+    private List<Group> older;
+
+    RegionWrite(KeyChange change, StoreWrite write, Group group) {
+      this.change = change;
+      this.write = write;
+      this.group = group;
+    }
+
     @Override
     public String key() {
       return change.key();
     }
+
+    @Override
+    public StoreWrite write() {
+      return write;
+    }
+
+    /** Takes the place of an older one of its key. */
+    void standFor(RegionWrite other) {
+      if (older == null) {
+        older = other.older == null ? new ArrayList<>() : other.older;
+      }
+      older.add(other.group);
+    }
+
+    void settle(StoreAnswer answer) {
+      group.settle(change, answer);
+      if (older != null) {
+        older.forEach(Group::supersede);
+      }
+    }
+  }
+
+  /** What a store of one version would not keep needs no write (log-less, as on a link). */
+  private static RegionWrite newest(RegionWrite waiting, RegionWrite next) {
+    RegionWrite newest = next.change.isNewerThan(waiting.change) ? next : waiting;
+    newest.standFor(newest == next ? waiting : next);
+    return newest;
   }
 
   /** The writes of one table. */
   private final class TableWriter implements BatchSender.Listener<RegionWrite> {
-    private final WriteBuffer<RegionWrite> buffer = new WriteBuffer<>();
+    private final WriteBuffer<RegionWrite> buffer;
     private final BatchSender<RegionWrite> sender;
 
     TableWriter(String table) {
       Table known = tables.get(table);
+      int keepVersions = known == null ? KEEP_ONE : known.keepVersions();
+      buffer =
+          keepVersions == KEEP_ONE ? new WriteBuffer<>(RegionStore::newest) : new WriteBuffer<>();
       sender =
           new BatchSender<>(
               buffer,
               connection.store(),
-              known == null ? KEEP_ONE : known.keepVersions(),
+              keepVersions,
               mail,
               new StoreMetrics(StoreMetrics.tableGroup(metrics, table)),
               this);
@@ -115,7 +181,7 @@ public final class RegionStore implements AutoCloseable {
     @Override
     public void settled(RegionWrite write, int code) {
       answeredNanos = System.nanoTime();
-      write.group().settle(write.change(), StoreAnswer.of(code));
+      write.settle(StoreAnswer.of(code));
     }
 
     @Override
@@ -131,6 +197,11 @@ public final class RegionStore implements AutoCloseable {
   private final StoreConnection connection;
   private final Map<String, TableWriter> writers = new HashMap<>();
   private boolean isIdentified;
+
+  /** Of all groups that have not all their answers: what they keep in memory. */
+  private long unansweredBytes;
+
+  private int unansweredWrites;
 
   /** When the store last answered a write, or had none to answer; {@link System#nanoTime}. */
   private long answeredNanos = System.nanoTime();
@@ -222,20 +293,16 @@ public final class RegionStore implements AutoCloseable {
     Group group = new Group(answers, changes.size());
     for (ChunkEntry entry : changes) {
       KeyChange change = entry.change();
-      writer.buffer.add(new RegionWrite(change, StoreWrite.of(table, change, redis), group));
+      StoreWrite write = StoreWrite.of(table, change, redis);
+      group.add(write);
+      writer.buffer.add(new RegionWrite(change, write, group));
     }
     writer.sender.sendAll();
   }
 
   /** Whether no more changes should come until some are answered. */
   public boolean isFull() {
-    long bytes = 0;
-    int writes = 0;
-    for (TableWriter writer : writers.values()) {
-      bytes += writer.buffer.bytes();
-      writes += writer.buffer.size();
-    }
-    return bytes >= BYTES_MAX || writes >= WRITES_MAX;
+    return unansweredBytes >= BYTES_MAX || unansweredWrites >= WRITES_MAX;
   }
 
   /** Whether every change has its answer. */

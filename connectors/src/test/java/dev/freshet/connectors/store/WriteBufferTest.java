@@ -131,4 +131,29 @@ final class WriteBufferTest {
     }
     assertThat(sent.values().stream().mapToLong(version -> version).max()).hasValue(added);
   }
+
+  @Example
+  void whatIsMergedGoesOnceInItsTurn() {
+    buffer =
+        new WriteBuffer<>(
+            (waiting, next) ->
+                next.change().getVersionTimestamp() > waiting.change().getVersionTimestamp()
+                    ? next
+                    : waiting);
+    add("a", 1, 4);
+    WriteBatch<PendingChange> first = buffer.next();
+    add("a", 2, 4);
+    add("b", 1, 4);
+    add("a", 4, 40);
+    add("a", 3, 4);
+    assertThat(buffer.size()).isEqualTo(3);
+    assertThat(keys(buffer.next())).containsExactly("b");
+    buffer.answered(first.writes().get(0));
+    WriteBatch<PendingChange> second = buffer.next();
+    assertThat(second.writes()).hasSize(1);
+    assertThat(second.writes().get(0).change().getVersionTimestamp()).isEqualTo(4);
+    assertThat(buffer.isEmpty()).isTrue();
+    buffer.answered(second.writes().get(0));
+    assertThat(buffer.size()).isEqualTo(1); // "b" is under way
+  }
 }

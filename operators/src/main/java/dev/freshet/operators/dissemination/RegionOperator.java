@@ -392,6 +392,11 @@ final class RegionOperator extends AbstractStreamOperator<RegionReport>
     }
 
     @Override
+    public void superseded() {
+      table.superseded();
+    }
+
+    @Override
     public void complete() {
       applying.remove(this);
       if (startedInEpoch == epoch) {

@@ -76,14 +76,17 @@ final class RegionTable {
           measure(chunk, change, nowMicros);
         }
       }
-      case KEPT_AS_OLDER, DUPLICATE, STALE -> {
-        superseded++;
-        changesSuperseded.inc();
-      }
+      case KEPT_AS_OLDER, DUPLICATE, STALE -> superseded();
       case FOREIGN -> {
         // The operator's dead letter tells.
       }
     }
+  }
+
+  /** A newer change was or is in the store in place of one. */
+  void superseded() {
+    superseded++;
+    changesSuperseded.inc();
   }
 
   private void measure(ChunkHeader chunk, KeyChange change, long nowMicros) {
