@@ -120,7 +120,7 @@ def _multicast(context: Context, area: WideArea, changes: int) -> list[Figure]:
         wait_for(lambda: _read(heard) >= _WARM_CHANGES, _DEADLINE_S, "the first changes are read")
         savepoint = area.stop_home_with_savepoint()
         before = heard.newest(AWAY)
-        read = 0
+        read = _read(heard)
         sender.send(changes)
         sender.flush()
         area.submit_home(file, savepoint)

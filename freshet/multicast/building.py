@@ -125,6 +125,7 @@ def region_settings(tables: Sequence[FeatureTable], config: Config) -> dict[str,
             {
                 "table": table.name,
                 "keep_versions": table.keep_versions,
+                "slo_ms": table.to_dict()["freshness_slo_ms"],
                 "definition": _definition_json(table, config),
             }
             for table in tables

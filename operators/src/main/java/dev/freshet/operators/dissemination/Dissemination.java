@@ -33,6 +33,9 @@ final class Dissemination implements Link.Listener {
 
   private static final long MICROS_PER_MS = 1_000;
 
+  /** One in so many parts of the SLO is always for filling chunks. */
+  private static final long FILLING_SHARE = 10;
+
   /** A relay that has not reported for so long is not trusted with what a region has missed. */
   private static final long RELAY_SILENT_MS = 5_000;
 
@@ -302,7 +305,9 @@ final class Dissemination implements Link.Listener {
       RemoteRegion region = regions.get(destination);
       longest = Math.max(longest, region == null ? 0 : region.predictedDelayMs());
     }
-    return longest;
+    // Where the way takes the whole SLO, chunks that hardly fill would make it no faster.
+    long sloMs = tables.get(lane.id().table()).settings().sloMs();
+    return Math.min(longest, sloMs - sloMs / FILLING_SHARE);
   }
 
   private void catchUp(

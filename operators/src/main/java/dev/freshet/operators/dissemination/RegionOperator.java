@@ -277,7 +277,7 @@ final class RegionOperator extends AbstractStreamOperator<RegionReport>
   }
 
   private RegionTable table(String name) {
-    return tables.computeIfAbsent(name, key -> new RegionTable(key, metrics));
+    return tables.computeIfAbsent(name, key -> new RegionTable(key, settings.sloMs(key), metrics));
   }
 
   // Input.

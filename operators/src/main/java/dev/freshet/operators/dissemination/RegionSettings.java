@@ -1,5 +1,6 @@
 package dev.freshet.operators.dissemination;
 
+import com.fasterxml.jackson.annotation.JsonProperty;
 import dev.freshet.connectors.format.ConfigJson;
 import dev.freshet.connectors.format.Problems;
 import dev.freshet.connectors.format.TableConfig;
@@ -44,9 +45,13 @@ record RegionSettings(
    *
    * @param table its name
    * @param keepVersions versions of a value that the online store keeps; 1 if absent
+   * @param sloMs from {@code computed_at} to readable; 0 if it is not known, and the deadline of a
+   *     chunk then counts for each change in it
    * @param definition the table in JSON, as clients find it in the store; null if it is not known
    */
-  record Table(String table, int keepVersions, String definition) implements Serializable {
+  record Table(
+      String table, int keepVersions, @JsonProperty("slo_ms") long sloMs, String definition)
+      implements Serializable {
 
     private static final long serialVersionUID = 1L;
 
@@ -64,6 +69,15 @@ record RegionSettings(
     reportIntervalMs = reportIntervalMs == 0 ? DEFAULT_REPORT_INTERVAL_MS : reportIntervalMs;
     relayRetentionMs = relayRetentionMs == 0 ? DEFAULT_RELAY_RETENTION_MS : relayRetentionMs;
     storeSilentMs = storeSilentMs == 0 ? DEFAULT_STORE_SILENT_MS : storeSilentMs;
+  }
+
+  /** The SLO of a table, ms; 0 if it is not known. */
+  long sloMs(String table) {
+    return tables.stream()
+        .filter(known -> known.table().equals(table))
+        .mapToLong(Table::sloMs)
+        .findFirst()
+        .orElse(0);
   }
 
   /**

@@ -21,6 +21,7 @@ final class RegionTable {
   private static final long MICROS_PER_MS = 1_000;
 
   private final String name;
+  private final long sloMs;
   private final LagSketch freshness = new LagSketch();
   private final LagSketch delay = new LagSketch();
   private final Counter changesApplied;
@@ -35,12 +36,15 @@ final class RegionTable {
   private long superseded;
   private long late;
   private Echo echo;
+  private Echo slowest;
 
   /**
+   * @param sloMs of its changes; 0 if it is not known
    * @param operator metrics of ours
    */
-  RegionTable(String name, MetricGroup operator) {
+  RegionTable(String name, long sloMs, MetricGroup operator) {
     this.name = name;
+    this.sloMs = sloMs;
     MetricGroup group = operator.addGroup(MetricNames.TABLE, name);
     changesApplied = group.counter(MetricNames.CHANGES_APPLIED);
     changesCaughtUp = group.counter(MetricNames.CHANGES_CAUGHT_UP);
@@ -95,7 +99,8 @@ final class RegionTable {
     delay.add(homeMs - change.computedAtMs());
     freshnessMs.update(homeMs - change.eventTimeMs());
     delayMs.update(homeMs - change.computedAtMs());
-    if (homeMs > chunk.deadlineMs()) {
+    // A chunk is due when the oldest of its changes is.
+    if (homeMs > (sloMs > 0 ? change.computedAtMs() + sloMs : chunk.deadlineMs())) {
       late++;
       sloViolations.inc();
     }
@@ -111,7 +116,15 @@ final class RegionTable {
   void complete(ChunkHeader chunk, long receivedAtMicros, long nowMicros) {
     if (chunk.purpose() == Purpose.LIVE) {
       echo = new Echo(chunk.sentAtMicros(), receivedAtMicros, nowMicros);
+      if (slowest == null || took(echo) > took(slowest)) {
+        slowest = echo;
+      }
     }
+  }
+
+  /** By two clocks: only to compare. */
+  private static long took(Echo echo) {
+    return echo.getAppliedAtMicros() - echo.getSentAtMicros();
   }
 
   /** Changes were not given to the store, which does not answer. */
@@ -121,8 +134,13 @@ final class RegionTable {
 
   /** Enters what was counted, and measured since the last time. */
   RegionReport.Builder report(RegionReport.Builder report) {
-    counters(report).setEcho(echo).setFreshness(freshness.take()).setDelay(delay.take());
+    counters(report)
+        .setEcho(echo)
+        .setSlowest(slowest)
+        .setFreshness(freshness.take())
+        .setDelay(delay.take());
     echo = null;
+    slowest = null;
     return report;
   }
 

@@ -69,8 +69,10 @@ final class RemoteRegion {
           echo.getReceivedAtMicros(),
           report.getReportedAtMicros(),
           nowMicros);
-      double tookMicros = echo.getAppliedAtMicros() - clock.aheadMicros() - echo.getSentAtMicros();
-      delay.measured(Math.max(0, tookMicros / MICROS_PER_MS));
+      Echo slowest = report.getSlowest() == null ? echo : report.getSlowest();
+      double tookMicros =
+          slowest.getAppliedAtMicros() - clock.aheadMicros() - slowest.getSentAtMicros();
+      delay.measured(Math.max(0, tookMicros / MICROS_PER_MS), heardAtMs);
     }
   }
 
