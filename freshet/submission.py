@@ -87,8 +87,8 @@ def region_job_name(region: str) -> str:
 class Submission:
     """A job that runs, and what was done for it."""
 
-    table: str
-    """Name of the table; of several, joined by '+'."""
+    tables: tuple[str, ...]
+    """Names of its tables."""
 
     job: JobStatus
     topics_created: list[str]
@@ -117,8 +117,8 @@ class PreparedJob:
     name: str
     """Tells it from others; names the log."""
 
-    tables: str
-    """Names of its tables, joined by '+'."""
+    tables: tuple[str, ...]
+    """Names of its tables."""
 
     script: _Script
     config: Config
@@ -275,7 +275,7 @@ def prepare_tables(
 
     name = _TABLE_SEPARATOR.join(table.name for table in tables)
     script = _Script("feature_job", tuple(files), subtasks, savepoint, tuple(python_files))
-    return PreparedJob(name, name, script, config, created)
+    return PreparedJob(name, _names(tables), script, config, created)
 
 
 def submit_multicast(
@@ -345,8 +345,7 @@ def prepare_multicast(
             warnings.append(str(error))
     name = multicast_job_name(*(table.name for table in tables))
     script = _Script("multicast_job", tuple(files), parallelism, savepoint)
-    names = _TABLE_SEPARATOR.join(table.name for table in tables)
-    return PreparedJob(name, names, script, config, created, tuple(warnings))
+    return PreparedJob(name, _names(tables), script, config, created, tuple(warnings))
 
 
 def submit_region(
@@ -404,8 +403,11 @@ def prepare_region(
     created = create_missing_topics(config, topics_of_region(config))
     created += create_missing_topics(config, [progress_topic(config)], config.home_region)
     script = _Script("region_job", tuple(files), parallelism, savepoint)
-    names = _TABLE_SEPARATOR.join(table.name for table in tables)
-    return PreparedJob(name, names, script, config, created)
+    return PreparedJob(name, _names(tables), script, config, created)
+
+
+def _names(tables: Sequence[FeatureTable]) -> tuple[str, ...]:
+    return tuple(table.name for table in tables)
 
 
 def _command(jobs: Sequence[PreparedJob], scratch: Path) -> list[str]:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from freshet.cli.output import JsonOption, emit, note
+from freshet.cli.output import JsonOption, note
 from freshet.cli.status import embedded_stack
+from freshet.cli.submitting import SavepointOption, TimeoutOption, emit_submission
 from freshet.config import Config
 from freshet.submission import RUNNING_DEADLINE_S, submit_table
 from freshet.topics import DEFAULT_PARTITIONS
@@ -24,16 +25,12 @@ def command(
     partitions: Annotated[
         int, typer.Option(min=1, help="Partitions of the topics that are missing.")
     ] = DEFAULT_PARTITIONS,
-    from_savepoint: Annotated[
-        str | None, typer.Option("--from-savepoint", "-s", help="Savepoint to start from.")
-    ] = None,
+    from_savepoint: SavepointOption = None,
     py_files: Annotated[
         list[Path] | None,
         typer.Option(help="Module or folder that the function imports; may be repeated."),
     ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=1, help="Seconds until the job must run.")
-    ] = RUNNING_DEADLINE_S,
+    timeout: TimeoutOption = RUNNING_DEADLINE_S,
     as_json: JsonOption = False,
 ) -> None:
     """Check a table definition, create its topics and run its feature job."""
@@ -49,14 +46,4 @@ def command(
         python_files=py_files or (),
         running_deadline_s=timeout,
     )
-    job = submission.job
-    emit(
-        {
-            "table": submission.table,
-            "job": job._asdict(),
-            "topics_created": submission.topics_created,
-            "log": str(submission.log),
-        },
-        f"Job {job.name} is {job.state} with {job.parallelism} subtask(s): {job.id}",
-        as_json=as_json,
-    )
+    emit_submission(submission, {"table": submission.tables[0]}, as_json=as_json)
