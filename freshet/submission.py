@@ -108,6 +108,8 @@ class _Script:
     parallelism: int
     savepoint: str | None = None
     python_files: tuple[Path, ...] = ()
+    options: tuple[str, ...] = ()
+    """Further arguments that are the script's own."""
 
 
 @dataclass(frozen=True)
@@ -355,6 +357,7 @@ def submit_region(
     stack: Stack | None = None,
     parallelism: int = 1,
     savepoint: str | None = None,
+    clock_ahead_ms: int = 0,
     running_deadline_s: float = RUNNING_DEADLINE_S,
 ) -> Submission:
     """Submits a region's job, which keeps tables there or passes them on; waits until it runs.
@@ -365,6 +368,8 @@ def submit_region(
         stack: the embedded stack, if ``config`` is its own.
         parallelism: subtasks; more than the inbox has partitions have nothing to do.
         savepoint: path to start from; None to start without state: the region then catches up.
+        clock_ahead_ms: for tests: what the region's clock is taken to be ahead of its machine's;
+            may be negative.
         running_deadline_s: how long the job may take until all of its subtasks run, seconds.
 
     Raises:
@@ -373,7 +378,14 @@ def submit_region(
         StackError: Flink does not answer.
         FreshetError: the region's Kafka, or home's, does not answer.
     """
-    job = prepare_region(files, config, stack=stack, parallelism=parallelism, savepoint=savepoint)
+    job = prepare_region(
+        files,
+        config,
+        stack=stack,
+        parallelism=parallelism,
+        savepoint=savepoint,
+        clock_ahead_ms=clock_ahead_ms,
+    )
     return submit_together([job], stack=stack, running_deadline_s=running_deadline_s)[0]
 
 
@@ -384,6 +396,7 @@ def prepare_region(
     stack: Stack | None = None,
     parallelism: int = 1,
     savepoint: str | None = None,
+    clock_ahead_ms: int = 0,
 ) -> PreparedJob:
     """Does all of :func:`submit_region` that comes before the job itself."""
     from freshet.multicast.building import region_settings
@@ -402,7 +415,8 @@ def prepare_region(
             )
     created = create_missing_topics(config, topics_of_region(config))
     created += create_missing_topics(config, [progress_topic(config)], config.home_region)
-    script = _Script("region_job", tuple(files), parallelism, savepoint)
+    clock = (f"--clock-ahead-ms={clock_ahead_ms}",) if clock_ahead_ms else ()
+    script = _Script("region_job", tuple(files), parallelism, savepoint, options=clock)
     return PreparedJob(name, _names(tables), script, config, created)
 
 
@@ -454,6 +468,7 @@ def _arguments(script: _Script, config_file: Path) -> list[str]:
         *(text for file in script.tables for text in ("--table", str(file.absolute()))),
         *("--config", str(config_file)),
         *("--subtasks", str(script.parallelism)),
+        *script.options,
     ]
 
 

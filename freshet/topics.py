@@ -32,11 +32,13 @@ _PROGRESS_SEGMENT_BYTES = 8 * 1024 * 1024
 _PROGRESS_SEGMENT_MS = 10 * 60 * 1000
 
 # It is read from its beginning by whoever starts, and reports come several times a second. Only
-# segments that are closed are compacted.
+# segments that are closed are compacted. Its times are home's broker's own: they tell when a region
+# was last heard, which a region's clock that is off must not.
 _PROGRESS = _COMPACTED | {
     "segment.bytes": str(_PROGRESS_SEGMENT_BYTES),
     "segment.ms": str(_PROGRESS_SEGMENT_MS),
     "min.cleanable.dirty.ratio": "0.1",
+    "message.timestamp.type": "LogAppendTime",
 }
 
 CHUNK_BYTES_MAX = 8 * 1024 * 1024

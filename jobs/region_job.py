@@ -30,12 +30,18 @@ def main() -> None:
     )
     parser.add_argument("--config", required=True, help="the region's config, .yaml")
     parser.add_argument("--subtasks", type=int, default=1, help="parallelism")
+    parser.add_argument(
+        "--clock-ahead-ms",
+        type=int,
+        default=0,
+        help="for tests: what the region's clock is taken to be ahead of the machine's",
+    )
     arguments = parser.parse_args()
 
     tables = [load_table(file) for file in arguments.table]
     config = Config.load(arguments.config)
     env = StreamExecutionEnvironment.get_execution_environment(job_settings(arguments.subtasks))
-    build_region_job(env, tables, config)
+    build_region_job(env, tables, config, arguments.clock_ahead_ms)
     env.execute(region_job_name(config.region))
 
 

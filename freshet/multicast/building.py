@@ -100,12 +100,15 @@ def planner_settings(
     )
 
 
-def region_settings(tables: Sequence[FeatureTable], config: Config) -> dict[str, Any]:
+def region_settings(
+    tables: Sequence[FeatureTable], config: Config, clock_ahead_ms: int = 0
+) -> dict[str, Any]:
     """Settings of a region's operator.
 
     Args:
         tables: that it gets, or passes on.
         config: of the region.
+        clock_ahead_ms: for tests: what its clock is taken to be ahead of its machine's.
 
     Raises:
         ConfigError: with every table that the region does not serve.
@@ -132,6 +135,7 @@ def region_settings(tables: Sequence[FeatureTable], config: Config) -> dict[str,
         ],
         "report_interval_ms": REPORT_INTERVAL_MS,
         "early_share": config.priority_share,
+        "clock_ahead_ms": clock_ahead_ms,
     }
 
 

@@ -26,7 +26,10 @@ JOB = "region"
 
 
 def build_region_job(
-    env: StreamExecutionEnvironment, tables: Sequence[FeatureTable], config: Config
+    env: StreamExecutionEnvironment,
+    tables: Sequence[FeatureTable],
+    config: Config,
+    clock_ahead_ms: int = 0,
 ) -> None:
     """Composes the job of the configuration's region in this environment.
 
@@ -34,12 +37,13 @@ def build_region_job(
         env: empty until now.
         tables: that the region keeps, or passes on.
         config: of the region.
+        clock_ahead_ms: for tests: what its clock is taken to be ahead of its machine's.
 
     Raises:
         ConfigError: a table is not for this region; with every problem.
         RuntimeError: the Freshet jar is not on the class path.
     """
-    settings = json.dumps(region_settings(tables, config))
+    settings = json.dumps(region_settings(tables, config, clock_ahead_ms))
     regions = json.dumps(config.dissemination_dict(JOB))
     sources = java_class("connectors.kafka.LogStreams")
     region = java_class("operators.dissemination.RegionStreams")

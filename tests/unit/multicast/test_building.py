@@ -106,6 +106,7 @@ def test_a_region_s_job_keeps_its_tables_and_a_waypoint_s_none() -> None:
     east = config(region=EAST, redis={EAST: "redis://cache:6379/0"}, **away)
     settings = region_settings([table(EAST, keep_versions=3, ttl="1h")], east)
     assert settings["applies"] is True
+    assert settings["clock_ahead_ms"] == 0
     (kept,) = settings["tables"]
     assert kept["keep_versions"] == 3
     assert json.loads(kept["definition"])["ttl_ms"] == 3_600_000
@@ -115,6 +116,7 @@ def test_a_region_s_job_keeps_its_tables_and_a_waypoint_s_none() -> None:
 
     role = {**away["regions"], SOUTH: {"role": "waypoint"}}
     way = config(region=SOUTH, redis={}, regions=role)
-    settings = region_settings([table(EAST)], way)
+    settings = region_settings([table(EAST)], way, clock_ahead_ms=-5)
     assert settings["applies"] is False
+    assert settings["clock_ahead_ms"] == -5
     assert [each["table"] for each in settings["tables"]] == ["t"]

@@ -21,6 +21,8 @@ import java.util.List;
  *     absent
  * @param earlyShare of a table's changes that may go out of turn while a link is behind, 0 to 1; 0
  *     if absent
+ * @param clockAheadMs what the region's clock is taken to be ahead of the machine's, so that clocks
+ *     that are apart can be tested; may be negative; 0 if absent
  */
 record RegionSettings(
     String region,
@@ -29,7 +31,8 @@ record RegionSettings(
     long reportIntervalMs,
     long relayRetentionMs,
     long storeSilentMs,
-    double earlyShare)
+    double earlyShare,
+    long clockAheadMs)
     implements Serializable {
 
   private static final long serialVersionUID = 1L;
