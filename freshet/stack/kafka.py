@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,6 +67,20 @@ class KafkaOptions:
 
 
 @dataclass(frozen=True)
+class Security:
+    """What a listener asks of clients."""
+
+    protocol: str
+    """Kafka's name: ``PLAINTEXT``, ``SSL``, ``SASL_PLAINTEXT`` or ``SASL_SSL``."""
+
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Broker settings for it, by Kafka's names without the listener's prefix: key store, logins."""
+
+
+PLAINTEXT = Security("PLAINTEXT")
+
+
+@dataclass(frozen=True)
 class Listener:
     """A further port of the broker for clients that reach it through something else."""
 
@@ -78,6 +92,9 @@ class Listener:
 
     advertised_port: int
     """Port that it tells such clients to connect to, on loopback: that of what is in between."""
+
+    security: Security = PLAINTEXT
+    """What it asks of such clients."""
 
 
 class KafkaBroker:
@@ -259,6 +276,8 @@ class KafkaBroker:
     def _listener_settings(self) -> dict[str, str]:
         clients = [Listener("PLAINTEXT", self.port, self.port), *self.listeners]
         ports = {each.name: each.port for each in clients} | {"CONTROLLER": self.controller_port}
+        protocols = {each.name: each.security.protocol for each in clients}
+        protocols["CONTROLLER"] = PLAINTEXT.protocol
         return {
             "listeners": ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in ports.items()),
             "advertised.listeners": ",".join(
@@ -266,7 +285,14 @@ class KafkaBroker:
             ),
             "inter.broker.listener.name": "PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ports),
+            "listener.security.protocol.map": ",".join(
+                f"{name}:{protocol}" for name, protocol in protocols.items()
+            ),
+            **{
+                f"listener.name.{each.name.lower()}.{name}": value
+                for each in clients
+                for name, value in each.security.settings.items()
+            },
         }
 
     def _format(self) -> None:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
 from freshet.errors import StackError
-from freshet.stack.kafka import KafkaBroker, KafkaOptions, Listener
+from freshet.stack.kafka import PLAINTEXT, KafkaBroker, KafkaOptions, Listener, Security
 from freshet.stack.ports import LOOPBACK, PortPicker
 from freshet.stack.processes import (
     TERMINATE_DEADLINE_S,
@@ -45,6 +46,10 @@ class RegionsOptions:
         default_factory=lambda: KafkaOptions(heap_mb=_HEAP_MB, short_lived=True)
     )
     redis: RedisOptions = field(default_factory=RedisOptions)
+
+    security: Mapping[str, Security] = field(default_factory=dict)
+    """What a region's broker asks of those who come through a link, by region; nothing of others.
+    The region's own clients need not encrypt or log in."""
 
 
 @dataclass(frozen=True)
@@ -264,7 +269,8 @@ class Regions:
         return RunningRegion(region, broker, redis)
 
     def _listener(self, number: int, link: Link) -> Listener:
-        listener = Listener(f"LINK_{number}", self._ports.pick(), self._ports.pick())
+        security = self.options.security.get(link.target, PLAINTEXT)
+        listener = Listener(f"LINK_{number}", self._ports.pick(), self._ports.pick(), security)
         self._broker_ways[link.name] = listener
         return listener
 
