@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from freshet.errors import JobError, StackError
@@ -50,6 +51,18 @@ class FlinkRest:
             StackError: no answer, or an error.
         """
         return self._request("GET", path, None)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Answer to a POST request, decoded.
+
+        Args:
+            path: from the root on, such as ``/jobs/<id>/stop``.
+            body: sent as JSON.
+
+        Raises:
+            StackError: no answer, or an error.
+        """
+        return self._request("POST", path, json.dumps(body).encode())
 
     def overview(self) -> dict[str, Any]:
         """Counts of the cluster's TaskManagers, slots and jobs."""
@@ -113,7 +126,10 @@ class FlinkRest:
         self._request("PATCH", f"/jobs/{job_id}?mode=cancel", b"")
 
     def _request(self, method: str, path: str, body: bytes | None) -> Any:
-        request = urllib.request.Request(f"{self.url}{path}", data=body, method=method)
+        headers = {"Content-Type": "application/json"} if body else {}
+        request = urllib.request.Request(
+            f"{self.url}{path}", data=body, headers=headers, method=method
+        )
         try:
             with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT_S) as response:
                 text = response.read()

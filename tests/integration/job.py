@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +15,6 @@ from tests.integration.polling import eventually
 from tests.integration.store import Store
 from tests.integration.topics import Follower, Topics
 from tests.reference.model import Version
-
-_REST_TIMEOUT_S = 30.0
 
 
 class Change(NamedTuple):
@@ -98,7 +94,7 @@ class Job:
     def stop_with_savepoint(self) -> str:
         """Stops the job without draining it; returns the savepoint's path."""
         job, self.id = self.id, None
-        trigger = self._post(f"/jobs/{job}/stop", {"drain": False})["request-id"]
+        trigger = self.stack.flink.rest.post(f"/jobs/{job}/stop", {"drain": False})["request-id"]
 
         def completed() -> Any:
             answer = self.stack.flink.rest.get(f"/jobs/{job}/savepoints/{trigger}")
@@ -185,16 +181,6 @@ class Job:
     def _slots_are_free(self) -> bool:
         overview = self.stack.flink.rest.overview()
         return bool(overview["slots-available"] >= self.parallelism)
-
-    def _post(self, path: str, body: dict[str, Any]) -> Any:
-        request = urllib.request.Request(
-            f"{self.stack.flink.rest.url}{path}",
-            data=json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
-            method="POST",
-        )
-        with urllib.request.urlopen(request, timeout=_REST_TIMEOUT_S) as response:
-            return json.loads(response.read())
 
 
 @contextlib.contextmanager

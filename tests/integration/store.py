@@ -16,6 +16,7 @@ from redis.retry import Retry
 from tests.reference.model import Version
 
 _HEADER = struct.Struct("<BBHqqq")
+_HEADER_FLAGS = struct.Struct("<xB")
 LAYOUT = 1
 
 ENCODING_VECTOR = 1
@@ -38,6 +39,11 @@ class Stored(NamedTuple):
         return struct.unpack(f"<{len(self.payload) // 4}f", self.payload)
 
 
+def is_tombstone(value: bytes) -> bool:
+    """Whether a stored value says that the key was deleted."""
+    return bool(_HEADER_FLAGS.unpack_from(value)[0] & 1)
+
+
 def decode(value: bytes) -> Stored:
     """Takes a stored value apart; fails where the layout is not kept."""
     layout, flags, origin, timestamp, event_time, computed_at = _HEADER.unpack_from(value)
@@ -57,10 +63,14 @@ class Store:
         self.table = table
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Stored]:
-        """What is there of these keys."""
+        """What is there of these keys; one that was deleted is not."""
         names = list(keys)
         values: Any = self.redis.mget([f"{self.table}:{name}" for name in names])
-        return {n: decode(v) for n, v in zip(names, values, strict=True) if v is not None}
+        return {
+            name: decode(value)
+            for name, value in zip(names, values, strict=True)
+            if value is not None and not is_tombstone(value)
+        }
 
     def keys(self) -> set[str]:
         """Every key of the table."""

@@ -9,8 +9,14 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from freshet import avro
 from tests.integration.polling import eventually
@@ -132,6 +138,26 @@ class Topics:
     def flush(self) -> None:
         """Waits until everything that was sent is in its topic."""
         assert self._producer.flush(_TIMEOUT_S) == 0, "Kafka did not take every record"
+
+    def ends(self, topic: str) -> dict[int, int]:
+        """Offset of the next record of each partition that ever had one."""
+        asked = {
+            TopicPartition(topic, partition): OffsetSpec.latest()
+            for partition in range(self.partitions(topic))
+        }
+        found = self._admin.list_offsets(asked, request_timeout=_TIMEOUT_S)
+        ends = {at.partition: each.result().offset for at, each in found.items()}
+        return {partition: offset for partition, offset in ends.items() if offset > 0}
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        """The same of what a consumer group has committed: a job's sources do with a checkpoint."""
+        asked = [ConsumerGroupTopicPartitions(group)]
+        found = self._admin.list_consumer_group_offsets(asked, request_timeout=_TIMEOUT_S)
+        return {
+            at.partition: at.offset
+            for at in found[group].result().topic_partitions
+            if at.topic == topic and at.offset > 0
+        }
 
     def read(self, topic: str) -> list[Record]:
         """Every record that is in the topic now, by partition and offset."""

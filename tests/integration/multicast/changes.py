@@ -1,4 +1,4 @@
-"""Writes change events of one table, and compares what regions have with the newest of them."""
+"""Writes change events of a table, and compares what regions have with the newest of them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ import time
 from typing import Any
 
 from freshet import avro
-from tests.integration.polling import eventually
+from tests.integration.polling import DEADLINE_S, eventually
 from tests.integration.store import ENCODING_VECTOR, Store, Stored
 from tests.integration.wide_area import WideArea
 from tests.reference.model import Version
 
 TABLE = "worldwide"
-CHANGES_TOPIC = f"changes.{TABLE}"
+"""Every destination has it."""
+
+NEARBY = "nearby"
+"""Only the near region has it."""
+
 KEYS = 2_000
+WATCHED = [f"key-{number}" for number in range(200)]
+"""Keys that readers look at all the time, and that are not deleted."""
+
 ORIGIN = 7
 VECTOR_LENGTH = 16
 
@@ -27,12 +34,18 @@ _HEADER = struct.Struct("<BBHq")
 class Changes:
     """Writes change events, and knows what every store must have in the end."""
 
-    def __init__(self, area: WideArea) -> None:
+    def __init__(self, area: WideArea, table: str = TABLE) -> None:
+        self.table = table
         self._topics = area.topics
         self._random = random.Random(17)
         self._clock_micros = time.time_ns() // 1_000
         self.newest: dict[str, Stored] = {}
         self.deleted: dict[str, Version] = {}
+
+    @property
+    def topic(self) -> str:
+        """Where they are written."""
+        return f"changes.{self.table}"
 
     def write(self, count: int, keys: int = KEYS) -> None:
         """Writes changes of random keys, in the order of their versions."""
@@ -59,7 +72,7 @@ class Changes:
         self._clock_micros += 1
         now_ms = time.time_ns() // 1_000_000
         change = {
-            "table": TABLE,
+            "table": self.table,
             "key": key,
             "version_timestamp": self._clock_micros,
             "version_origin": ORIGIN,
@@ -70,13 +83,13 @@ class Changes:
             "value": payload,
             "regret_removed": self._random.random(),
         }
-        self._topics.send(CHANGES_TOPIC, avro.encode("FeatureChange", change), key.encode())
+        self._topics.send(self.topic, avro.encode("FeatureChange", change), key.encode())
         return now_ms
 
 
 def differing(area: WideArea, changes: Changes, region: str) -> list[str]:
     """Keys whose value in a region is not the newest, and deleted ones that are not deleted."""
-    store = Store(area.regions[region].redis.url, TABLE)
+    store = Store(area.regions[region].redis.url, changes.table)
     stored = store.get_many(changes.newest)
     different = [key for key, value in changes.newest.items() if stored.get(key) != value]
     return different + [
@@ -85,14 +98,16 @@ def differing(area: WideArea, changes: Changes, region: str) -> list[str]:
 
 
 def _tombstone(store: Store, key: str) -> Version | None:
-    raw: Any = store.redis.get(f"{TABLE}:{key}")
+    raw: Any = store.redis.get(f"{store.table}:{key}")
     if raw is None:
         return None
     _, flags, origin, timestamp = _HEADER.unpack_from(raw)
     return Version(timestamp, origin) if flags & _TOMBSTONE else None
 
 
-def wait_until_equal(area: WideArea, changes: Changes, region: str) -> None:
+def wait_until_equal(
+    area: WideArea, changes: Changes, region: str, deadline_s: float = DEADLINE_S
+) -> None:
     """Waits until a region's store is the reference."""
 
     def is_equal() -> bool:
@@ -101,14 +116,18 @@ def wait_until_equal(area: WideArea, changes: Changes, region: str) -> None:
         assert not wrong, f"{len(wrong)} of {total} keys, such as {wrong[:3]}"
         return True
 
-    eventually(is_equal, f"{region} has the newest of each key")
+    eventually(is_equal, f"{region} has the newest of each key", deadline_s)
     expected = set(changes.newest) | set(changes.deleted)
-    assert Store(area.regions[region].redis.url, TABLE).keys() == expected
+    assert Store(area.regions[region].redis.url, changes.table).keys() == expected
 
 
-def plan_in_force(area: WideArea) -> dict[str, Any]:
+def plan_in_force(area: WideArea, table: str = TABLE) -> dict[str, Any]:
     """The plan that the multicast job reports."""
-    mine = [r for r in area.reports() if r["reporter"] == "MULTICAST" and r["plan"]]
+    mine = [
+        r
+        for r in area.reports()
+        if r["reporter"] == "MULTICAST" and r["table"] == table and r["plan"]
+    ]
     return dict(json.loads(mine[-1]["plan"])) if mine else {}
 
 

@@ -16,13 +16,14 @@ import contextlib
 from collections.abc import Iterator
 
 import pytest
+from redis import Redis
 
 from freshet.wan.faults import fired
 from freshet.wan.scenario import Fault, Kind, Server
 from freshet.wan.shape import Direction
-from tests.integration import faults
 from tests.integration.multicast.changes import (
     TABLE,
+    WATCHED,
     Changes,
     differing,
     edges,
@@ -30,32 +31,19 @@ from tests.integration.multicast.changes import (
     wait_until_equal,
 )
 from tests.integration.polling import eventually
-from tests.integration.store import Store
 from tests.integration.topics import Topics
 from tests.integration.watcher import VersionWatcher
-from tests.integration.wide_area import DESTINATIONS, FAR, HOME, NEAR, WAY, WideArea
+from tests.integration.wide_area import DESTINATIONS, FAR, HOME, NEAR, SLOW, WAY, WideArea
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("watchers"),
+]
 
 CHANGES = 1_000
-WATCHED = [f"key-{number}" for number in range(200)]
 NEAR_INBOX = "inbox.local.near"
-
-
-@pytest.fixture(autouse=True)
-def watchers(area: WideArea) -> Iterator[dict[str, VersionWatcher]]:
-    """Readers of each destination; what they see is checked at the end."""
-    with contextlib.ExitStack() as watching:
-        readers = {
-            region: watching.enter_context(
-                VersionWatcher(Store(area.regions[region].redis.url, TABLE), WATCHED)
-            )
-            for region in DESTINATIONS
-        }
-        yield readers
-    for region, reader in readers.items():
-        assert reader.samples, region
-        assert not reader.violations, (region, reader.violations[:3])
+HELD_MS_MAX = 60_000
 
 
 def write_and_compare(area: WideArea, changes: Changes) -> None:
@@ -173,12 +161,102 @@ def test_a_delete_during_a_partition(area: WideArea, changes: Changes) -> None:
         wait_until_equal(area, changes, region)
 
 
+@contextlib.contextmanager
+def writes_held(store: Redis) -> Iterator[None]:
+    """The store answers readers, and no writer."""
+    assert store.execute_command("CLIENT", "PAUSE", HELD_MS_MAX, "WRITE")
+    try:
+        yield
+    finally:
+        store.execute_command("CLIENT", "UNPAUSE")
+
+
+def is_behind(committed: dict[int, int], ends: dict[int, int]) -> bool:
+    """Whether everything before these ends was committed."""
+    return all(committed.get(partition, 0) >= end for partition, end in ends.items())
+
+
+def assert_restored_alone(
+    area: WideArea, region: str, checkpoint: int, before: dict[str, int]
+) -> None:
+    """Waits until a job has been restored from that checkpoint or a later one, and only this job.
+
+    Args:
+        area: the deployment.
+        region: of the job.
+        checkpoint: a completed one from before the job died.
+        before: every job's restarts then.
+    """
+    assert checkpoint > 0
+
+    def is_restored() -> bool:
+        restored = area.restored(region)
+        assert restored.get("id", 0) >= checkpoint and not restored["is_savepoint"], restored
+        now = area.restarts()
+        assert now.pop(region) > before[region], now
+        assert now.items() <= before.items(), (now, before)
+        return True
+
+    eventually(is_restored, f"the job of {region} goes on from a checkpoint")
+
+
+def test_a_region_s_job_dies_while_it_applies(area: WideArea, changes: Changes) -> None:
+    """What it had read and its store had not taken is in the checkpoint, behind the offsets."""
+    write_and_compare(area, changes)
+    inbox = Topics(area.regions[NEAR].bootstrap)
+    ends, restarts = inbox.ends(NEAR_INBOX), area.restarts()
+    with writes_held(Redis.from_url(area.regions[NEAR].redis.url)):
+        changes.write(CHANGES)
+        for region in (FAR, SLOW):
+            wait_until_equal(area, changes, region)
+        sent = inbox.ends(NEAR_INBOX)
+        assert sent != ends
+        eventually(
+            lambda: is_behind(inbox.committed(f"freshet-region-{NEAR}", NEAR_INBOX), sent),
+            "a checkpoint has all chunks behind it",
+        )
+        checkpoint = area.completed(NEAR)
+        area.kill_alone(NEAR)
+        assert differing(area, changes, NEAR), "not all was applied when it died"
+    wait_until_equal(area, changes, NEAR)
+    assert_restored_alone(area, NEAR, checkpoint, restarts)
+    write_and_compare(area, changes)
+
+
+def test_the_multicast_job_dies_with_changes_under_way(area: WideArea, changes: Changes) -> None:
+    """What no link has taken yet is in the checkpoint, behind the offsets."""
+    write_and_compare(area, changes)
+    restarts = area.restarts()
+    links = tuple(link.name for link in area.regions.scenario.links if link.source == HOME)
+    with fired(area.regions, Fault(Kind.STALL, links=links)) as stalled:
+        changes.write(CHANGES)
+        eventually(
+            lambda: is_behind(
+                area.topics.committed(f"freshet-multicast-{HOME}", changes.topic),
+                area.topics.ends(changes.topic),
+            ),
+            "a checkpoint has all changes behind it",
+        )
+        checkpoint = area.completed(HOME)
+        area.kill_alone(HOME)
+        assert all(differing(area, changes, region) for region in DESTINATIONS)
+    assert stalled.bytes_held
+    for region in DESTINATIONS:
+        wait_until_equal(area, changes, region)
+    assert_restored_alone(area, HOME, checkpoint, restarts)
+    write_and_compare(area, changes)
+
+
 def test_all_jobs_die_in_the_middle_of_it(area: WideArea, changes: Changes) -> None:
     """The multicast job and the region jobs go on from a checkpoint."""
+    restarts = area.restarts()
     changes.write(CHANGES)
-    killed = faults.Fault(faults.Kind.KILL, faults.Target.TASK_MANAGER, when=0)
-    with faults.fired(area.flink, killed):
-        changes.write(CHANGES)
+    area.kill_everywhere()
+    changes.write(CHANGES)
     for region in DESTINATIONS:
         wait_until_equal(area, changes, region)
     write_and_compare(area, changes)
+    eventually(
+        lambda: all(area.restarts()[region] > before for region, before in restarts.items()),
+        "every job was restarted",
+    )
