@@ -33,8 +33,8 @@ final class Dissemination implements Link.Listener {
 
   private static final long MICROS_PER_MS = 1_000;
 
-  /** One in so many parts of the SLO is always for filling chunks. */
-  private static final long FILLING_SHARE = 10;
+  /** This part of the SLO is always for filling chunks. */
+  private static final long FILLING_SHARE = 4;
 
   /** A relay that has not reported for so long is not trusted with what a region has missed. */
   private static final long RELAY_SILENT_MS = 5_000;
