@@ -551,9 +551,22 @@ def _check_can_share_a_client(jobs: Sequence[PreparedJob]) -> None:
         raise ConfigError(problems, "jobs of one client")
 
 
+def feature_job_of(config: Config, table: str) -> JobStatus | None:
+    """The feature job that maintains a table and has not ended; None if there is none.
+
+    Raises:
+        StackError: Flink is not configured, or does not answer.
+    """
+    return _feature_jobs(_flink(config)).get(table)
+
+
+def _feature_jobs(rest: FlinkRest) -> dict[str, JobStatus]:
+    return {table: job for job in _unended(rest) for table in tables_of_job(job.name)}
+
+
 def _check_not_running(rest: FlinkRest, tables: Sequence[FeatureTable]) -> None:
     # Two jobs of one table would issue versions as one writer, and share its feedback.
-    running = {table: job for job in _unended(rest) for table in tables_of_job(job.name)}
+    running = _feature_jobs(rest)
     for table in tables:
         if table.name in running:
             job = running[table.name]

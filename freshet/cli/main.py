@@ -21,6 +21,7 @@ COMMANDS = (
     "submit",
     "multicast",
     "region",
+    "drop",
     "get",
     "feedback",
     "replay",

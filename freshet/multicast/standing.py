@@ -9,13 +9,10 @@ from typing import Any, NamedTuple
 
 from freshet.avro import AvroError, decode
 from freshet.config import Config
-from freshet.errors import FreshetError
 from freshet.multicast.settings import Link
+from freshet.topic_reading import read_topic
 
 BYTES_PER_GB = 1e9
-
-_TIMEOUT_S = 15.0
-_BATCH_RECORDS = 1_000
 
 
 class Heard(NamedTuple):
@@ -68,49 +65,13 @@ def read_reports(config: Config) -> list[Heard]:
     Raises:
         FreshetError: the broker does not answer.
     """
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
-
-    topic = f"{config.topic_prefix}progress"
-    properties = {
-        **config.kafka_client_properties(config.home_region),
-        "group.id": "freshet-status",
-        "enable.auto.commit": "false",
-        "log_level": "0",
-    }
-    consumer = Consumer(properties)
-    try:
-        partitions = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions
-        heard: list[Heard] = []
-        for partition in partitions:
-            place = TopicPartition(topic, partition, OFFSET_BEGINNING)
-            _, end = consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
-            consumer.assign([place])
-            heard += _read_to(consumer, end)
-        return sorted(heard, key=lambda each: each.at_ms)
-    except KafkaException as error:
-        raise FreshetError(
-            f"topic {topic} cannot be read from Kafka at {properties['bootstrap.servers']}:"
-            f" {error.args[0].str()}; check that the broker runs"
-        ) from error
-    finally:
-        consumer.close()
-
-
-def _read_to(consumer: Any, end: int) -> list[Heard]:
-    heard: list[Heard] = []
-    reached = 0
-    while reached < end:
-        messages = consumer.consume(_BATCH_RECORDS, _TIMEOUT_S)
-        if not messages:
-            # Compaction may have left nothing between here and the end.
-            break
-        for message in messages:
-            if message.error() is None:
-                reached = message.offset() + 1
-                report = _report_of(message.value())
-                if report is not None:
-                    heard.append(Heard(message.timestamp()[1], report))
-    return heard
+    heard = []
+    properties = config.kafka_client_properties(config.home_region)
+    for message in read_topic(properties, f"{config.topic_prefix}progress"):
+        report = _report_of(message.value())
+        if report is not None:
+            heard.append(Heard(message.timestamp()[1], report))
+    return sorted(heard, key=lambda each: each.at_ms)
 
 
 def _report_of(value: bytes | None) -> dict[str, Any] | None:

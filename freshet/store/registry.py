@@ -42,6 +42,18 @@ def register_table(
         raise unavailable(redis, e) from e
 
 
+def unregister_table(redis: AnyRedis, name: str, *, store_prefix: str = "") -> None:
+    """Makes a table unknown to clients of this store.
+
+    Raises:
+        StoreUnavailableError: the store does not answer, or refuses.
+    """
+    try:
+        redis.hdel(registry_key(store_prefix), name)
+    except RedisError as e:
+        raise unavailable(redis, e) from e
+
+
 def registered_table(
     redis: AnyRedis, name: str, *, store_prefix: str = ""
 ) -> dict[str, Any] | None:

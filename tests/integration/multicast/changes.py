@@ -61,6 +61,12 @@ class Changes:
         self.deleted[key] = Version(self._clock_micros, ORIGIN)
         self._topics.flush()
 
+    def was_deleted(self, key: str, version: Version) -> None:
+        """Somebody else has deleted a key; what is written from now on is newer."""
+        self._clock_micros = max(self._clock_micros, version.timestamp_micros)
+        del self.newest[key]
+        self.deleted[key] = version
+
     def _write(self, key: str, vector: list[float]) -> None:
         payload = struct.pack(f"<{len(vector)}f", *vector)
         now_ms = self._send(key, "UPSERT", "FLOAT32_VECTOR", payload)
@@ -93,11 +99,12 @@ def differing(area: WideArea, changes: Changes, region: str) -> list[str]:
     stored = store.get_many(changes.newest)
     different = [key for key, value in changes.newest.items() if stored.get(key) != value]
     return different + [
-        key for key, version in changes.deleted.items() if _tombstone(store, key) != version
+        key for key, version in changes.deleted.items() if tombstone(store, key) != version
     ]
 
 
-def _tombstone(store: Store, key: str) -> Version | None:
+def tombstone(store: Store, key: str) -> Version | None:
+    """Version of a key's delete in a store; None if it is not deleted there."""
     raw: Any = store.redis.get(f"{store.table}:{key}")
     if raw is None:
         return None
