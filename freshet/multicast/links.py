@@ -23,7 +23,9 @@ class LinkSample:
 
     chunks: int
     wire_bytes: int
-    has_backlog: bool
+    is_behind: bool
+    """Whether something waits for what is under way; what waits for company says nothing."""
+
     in_flight_bytes: int
     bytes_per_s: float
     round_trip_ms: float
@@ -62,7 +64,7 @@ def _together(links: Iterable[Mapping[str, Any]]) -> LinkSample:
     return LinkSample(
         chunks=sum(link["chunks"] for link in links),
         wire_bytes=sum(link["wire_bytes"] for link in links),
-        has_backlog=any(link["backlog_keys"] > 0 for link in links),
+        is_behind=any(link["behind"] for link in links),
         in_flight_bytes=sum(link["in_flight_bytes"] for link in links),
         bytes_per_s=sum(link["bytes_per_s"] for link in links),
         round_trip_ms=min(trips, default=0.0),
@@ -128,7 +130,7 @@ class LinkWatch:
     def _measure(self, sample: LinkSample, now_ms: int) -> None:
         """What a link delivers says what it can only while there is always more to deliver."""
         load = self._load
-        is_idle = not (sample.has_backlog and sample.in_flight_bytes)
+        is_idle = not (sample.is_behind and sample.in_flight_bytes)
         if is_idle or (load and load[-1][1] > sample.wire_bytes):
             load.clear()
         if is_idle:

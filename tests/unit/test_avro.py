@@ -38,7 +38,7 @@ FINGERPRINTS = {
     "Progress": "7fcb52e06e4b2ede",
     "Chunk": "084cd62d70e1ee24",
     "ChunkPayload": "cfa02003bec4a6e7",
-    "RegionReport": "6a4c910d2ca93aad",
+    "RegionReport": "b9ed6499c2646cc3",
 }
 
 

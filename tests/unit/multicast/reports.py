@@ -64,6 +64,7 @@ def link(to: str, **fields: float) -> dict[str, Any]:
         "wire_bytes": 0,
         "catch_up_bytes": 0,
         "backlog_keys": 0,
+        "behind": False,
         "in_flight_bytes": 0,
         "bytes_per_s": 0.0,
         "round_trip_ms": 0.0,

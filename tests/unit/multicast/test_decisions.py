@@ -241,12 +241,23 @@ def test_a_link_at_its_limit_counts_for_what_it_delivers() -> None:
     assert (HOME, WAY) in edges_of(job.plan)
     for second in range(12):
         # 100 KB/s are 0.8 Mbit/s, a fifth of what the table needs.
-        busy = {"bytes_per_s": 110_000.0, "backlog_keys": 50, "in_flight_bytes": 64_000}
+        busy = {"bytes_per_s": 110_000.0, "behind": True, "in_flight_bytes": 64_000}
         job.links[HOME] = [link(WAY, chunks=second, wire_bytes=50_000 * second, **busy)]
         job.step()
     job.run(2)
     assert (HOME, WAY) not in edges_of(job.plan)
     assert f"the link from {HOME} to {WAY} went from 100" in job.plan["note"]
+
+
+def test_a_link_that_keeps_up_is_not_slow_though_changes_wait_for_company() -> None:
+    job = Job(settings(network(price={(HOME, WAY): 0.01, (WAY, NEAR): 0.02, (WAY, FAR): 0.02})))
+    job.run(10)
+    before = len(job.plans)
+    for second in range(12):
+        batching = {"bytes_per_s": 50_000.0, "backlog_keys": 50, "in_flight_bytes": 64_000}
+        job.links[HOME] = [link(WAY, chunks=second, wire_bytes=50_000 * second, **batching)]
+        job.step()
+    assert len(job.plans) == before
 
 
 def test_a_link_that_has_nothing_to_do_is_not_slow(job: Job) -> None:

@@ -142,6 +142,12 @@ final class Link {
     return !window.hasRoom();
   }
 
+  /** Whether something waits for room in the window, and not for company. */
+  private boolean hasOverdue() {
+    return lanes.values().stream()
+        .anyMatch(lane -> lane.isBehind() || (lane.id().isCatchUp() && !lane.isEmpty()));
+  }
+
   /** Whether a lane should leave now. */
   boolean isReady(Lane lane, long nowMs) {
     return lane.leaveAtMs(MARGIN_MS) <= nowMs || lane.bytes() >= window.chunkBytesMax();
@@ -263,6 +269,7 @@ final class Link {
         .setWireBytes(counters.wireBytes())
         .setCatchUpBytes(counters.catchUpBytes())
         .setBacklogKeys(backlogKeys())
+        .setBehind(hasOverdue())
         .setInFlightBytes(window.inFlightBytes())
         .setBytesPerS(window.bytesPerSecond())
         .setRoundTripMs(window.roundTripMs())
