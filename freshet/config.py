@@ -123,7 +123,7 @@ class Config:
     start_offsets: str = "committed-or-earliest"
     """Where a job without a checkpoint starts to read: one of ``START_OFFSETS``."""
 
-    priority_share: float = 0.01
+    priority_share: float = 0.02
     """Share of the changes, the most significant ones, that may go out of turn while a link to
     another region is behind, 0 to 1."""
 

@@ -63,7 +63,7 @@ def test_home_and_relays_are_told_how_many_changes_may_go_out_of_turn() -> None:
     none = config(priority_share=0)
     assert multicast_settings([table(EAST)], none, LOGS)["early_share"] == 0
     assert region_settings([table(EAST)], none)["early_share"] == 0
-    assert multicast_settings([table(EAST)], config(), LOGS)["early_share"] == 0.01
+    assert multicast_settings([table(EAST)], config(), LOGS)["early_share"] == 0.02
 
 
 def test_the_planner_knows_the_configured_regions_and_no_others() -> None:
