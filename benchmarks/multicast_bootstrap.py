@@ -61,7 +61,8 @@ _TABLE = "fleet_load"
 _PROBES_PER_S = 50
 _DEADLINE_S = 400.0
 _SAMPLE_S = 0.1
-_SETTLE_S = 10.0
+_SETTLE_S = 15.0
+_AWAY_S = 1.0
 _CHUNK = 5_000
 _GB = 1e9
 
@@ -182,7 +183,7 @@ def _join(running: _Running) -> float:
 def _empty(running: _Running) -> float:
     """The region's Redis loses everything; returns when it is back, epoch seconds."""
     with fired(running.area.regions, Fault(Kind.EMPTY, region=NEW, server=Server.REDIS)):
-        pass
+        time.sleep(_AWAY_S)
     return time.time()
 
 
