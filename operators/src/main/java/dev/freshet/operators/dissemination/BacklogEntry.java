@@ -17,8 +17,11 @@ final class BacklogEntry {
   /** When the oldest change that waits is due at the destinations, ms. */
   long dueMs;
 
-  /** Whether it stands in the queue of what is sent out of turn. */
-  boolean isEarly;
+  /**
+   * The highest priority of its changes that were significant and were not sent out of turn since;
+   * 0 if none was.
+   */
+  double earlyPriority;
 
   /** Whether it is in no backlog any more, so that queues that still hold it pass it over. */
   boolean isGone;

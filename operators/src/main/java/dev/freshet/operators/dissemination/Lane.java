@@ -136,19 +136,33 @@ final class Lane {
   }
 
   /**
-   * Copies what may go out of turn; empty if that is nothing, or if it is the others' turn. What is
-   * significant in any shard comes before what is long overdue in one: in a long congestion that is
-   * everything.
+   * Copies what may go out of turn; empty if that is nothing, or if it is the others' turn. The
+   * most significant of all shards come first, as there may be room for only some, and then what is
+   * long overdue: in a long congestion that is everything.
    */
   ChunkDraft takeEarly(long bytesMax, long overdueMs, long nextDueMs) {
     ChunkDraft chunk = new ChunkDraft(bytesMax);
     if (!wasEarly) {
-      List<ShardBacklog> ordered = byDue();
-      ordered.forEach(shard -> shard.takeSignificant(chunk));
-      ordered.forEach(shard -> shard.takeOverdue(chunk, overdueMs, nextDueMs));
+      takeSignificant(chunk);
+      byDue().forEach(shard -> shard.takeOverdue(chunk, overdueMs, nextDueMs));
     }
     wasEarly = !chunk.isEmpty();
     return chunk;
+  }
+
+  private void takeSignificant(ChunkDraft chunk) {
+    while (!chunk.isFull()) {
+      ShardBacklog top = null;
+      for (ShardBacklog shard : shards.values()) {
+        if (shard.topPriority() > (top == null ? 0 : top.topPriority())) {
+          top = shard;
+        }
+      }
+      if (top == null) {
+        return;
+      }
+      top.takeTop(chunk);
+    }
   }
 
   private List<ShardBacklog> byDue() {

@@ -4,8 +4,10 @@ import dev.freshet.connectors.chunk.ChunkEntry;
 import dev.freshet.connectors.chunk.KeyChange;
 import dev.freshet.connectors.chunk.OffsetRanges;
 import java.util.ArrayDeque;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.PriorityQueue;
 import java.util.TreeMap;
 
 /**
@@ -33,8 +35,18 @@ final class ShardBacklog {
   /** Every entry once, in the order in which the oldest change that waits came in. */
   private final ArrayDeque<BacklogEntry> byArrival = new ArrayDeque<>();
 
-  /** Entries that were significant when they last changed, and were not sent early since. */
-  private final ArrayDeque<BacklogEntry> significant = new ArrayDeque<>();
+  /** An entry with the priority that it had when it came into the queue. */
+  private record Significant(BacklogEntry entry, double priority) {
+    boolean isOutdated() {
+      return entry.isGone || entry.earlyPriority != priority;
+    }
+  }
+
+  /**
+   * Entries with a significant change that was not sent early since, the most significant first.
+   */
+  private final PriorityQueue<Significant> significant =
+      new PriorityQueue<>(Comparator.comparingDouble(Significant::priority).reversed());
 
   /** Offsets whose changes came in and are in no chunk. */
   private final OffsetRanges uncovered = new OffsetRanges();
@@ -95,9 +107,13 @@ final class ShardBacklog {
       replace(entry, change, offset);
       entry.dueMs = Math.min(entry.dueMs, dueMs);
     }
-    if (!entry.isEarly && priorities.isSignificant(change)) {
-      entry.isEarly = true;
-      significant.addLast(entry);
+    double priority = priorities.priority(change.regretRemoved());
+    if (priority > entry.earlyPriority && priorities.isSignificant(change)) {
+      entry.earlyPriority = priority;
+      significant.add(new Significant(entry, priority));
+      if (significant.size() > 2 * byKey.size()) {
+        significant.removeIf(Significant::isOutdated);
+      }
     }
     return bytes - bytesBefore;
   }
@@ -134,17 +150,19 @@ final class ShardBacklog {
     }
   }
 
-  /** Copies significant entries into a chunk out of turn. They stay. */
-  void takeSignificant(ChunkDraft chunk) {
-    while (!chunk.isFull()) {
-      BacklogEntry entry = firstOf(significant);
-      if (entry == null) {
-        break;
-      }
-      significant.removeFirst();
-      entry.isEarly = false;
-      chunk.add(new ChunkEntry(shard, entry.offset, entry.change), entry.bytes(), entry.dueMs);
+  /** Priority of the most significant entry that may go out of turn; 0 if there is none. */
+  double topPriority() {
+    while (!significant.isEmpty() && significant.peek().isOutdated()) {
+      significant.remove();
     }
+    return significant.isEmpty() ? 0 : significant.peek().priority();
+  }
+
+  /** Copies the most significant entry into a chunk out of turn. It stays. */
+  void takeTop(ChunkDraft chunk) {
+    BacklogEntry entry = significant.remove().entry();
+    entry.earlyPriority = 0;
+    chunk.add(new ChunkEntry(shard, entry.offset, entry.change), entry.bytes(), entry.dueMs);
   }
 
   /**

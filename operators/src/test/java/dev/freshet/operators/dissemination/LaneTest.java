@@ -6,6 +6,7 @@ import dev.freshet.connectors.chunk.ChunkEntry;
 import dev.freshet.connectors.chunk.KeyChange;
 import dev.freshet.connectors.chunk.Route;
 import dev.freshet.connectors.record.Version;
+import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -38,6 +39,20 @@ class LaneTest {
     assertThat(early.entries().get(0).change().key()).isEqualTo("k500");
     assertThat(early.isFull()).as("the rest is what is overdue").isTrue();
     assertThat(early.coverage()).isEmpty();
+  }
+
+  @Test
+  void theMostSignificantChangesOfAllShardsComeFirst() {
+    for (int i = 0; i < 200; i++) {
+      put(i % 3, i, 100 + i, DUE_MS);
+    }
+    // A newer change that removes less does not take the place of the key's own significance.
+    put(199 % 3, 199, 1, DUE_MS);
+    List<ChunkEntry> early = lane.takeEarly(CHUNK_BYTES, 0, NOW_MS).entries();
+    assertThat(early).hasSizeGreaterThan(5);
+    for (int i = 0; i < early.size(); i++) {
+      assertThat(early.get(i).change().key()).isEqualTo("k" + (199 - i));
+    }
   }
 
   @Test
