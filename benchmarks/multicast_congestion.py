@@ -120,7 +120,7 @@ class Turn:
 
 def run(context: Context) -> list[Exhibit]:
     """One turn after the other, on the same servers."""
-    length = Length(15, 10, 20) if context.quick else Length(30, 30, 60)
+    length = Length(15, 10, 20) if context.quick else Length(25, 20, 45)
     turns: list[Turn] = []
     with wide_area(context, cloud(BANDWIDTH_BPS)) as area:
         for number, share in enumerate((None, 0.0)):

@@ -85,7 +85,7 @@ class Turn:
 
 def run(context: Context) -> list[Exhibit]:
     """Turns with and without it, on the same servers."""
-    rounds, warm_s, stream_s = (1, 20.0, 20.0) if context.quick else (2, 25.0, 45.0)
+    rounds, warm_s, stream_s = (1, 20.0, 20.0) if context.quick else (2, 25.0, 40.0)
     turns: list[Turn] = []
     with wide_area(context, cloud(BANDWIDTH_BPS, {SLOW: SLOW_BPS})) as area:
         for number in range(2 * rounds):
