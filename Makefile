@@ -43,6 +43,10 @@ demo: setup ## Run the main job on real data; writes out/demo/report.html
 test: setup lint ## Lint, then run the Java and the Python tests
 	@tests/run "$(MVN) -B -ntp test" "$(BIN)/python -m pytest"
 
+.PHONY: soak
+soak: setup ## Run the tests that take minutes each
+	$(BIN)/python -m pytest -m soak
+
 .PHONY: lint
 lint: setup ## Check style and types of both languages
 	@echo "== Lint"
