@@ -47,10 +47,9 @@ import org.apache.flink.util.OutputTag;
  *       the next checkpoint; if that fails, its write is in the restored state and emits it again.
  *   <li>A watermark is forwarded when all writes before it are acknowledged, and then reported as
  *       progress: whoever sees the progress finds those writes in the store.
- *   <li>A server with another run id than before may have lost data. Then the log of changes is
- *       written back ({@link StoreRecovery}); no progress is reported until that is done, nor while
- *       a server is away. It covers a loss that comes with a restart of Redis, not a {@code
- *       FLUSHALL}.
+ *   <li>A server that was restarted or emptied has lost data ({@link ServerIdentity}). Then the log
+ *       of changes is written back ({@link StoreRecovery}); no progress is reported until that is
+ *       done, nor while a server is away.
  * </ul>
  *
  * <p>All fields belong to the task's thread. What happens on the client's threads comes back as

@@ -24,10 +24,8 @@ import org.apache.flink.util.ExceptionUtils;
  */
 final class RedisNode implements AutoCloseable {
 
-  private static final String RUN_ID = "run_id:";
-
-  /** A connection and the run id of the server at its other end. */
-  private record Link(StatefulRedisConnection<byte[], byte[]> connection, String runId) {
+  /** A connection and who was at its other end when it was made. */
+  private record Link(StatefulRedisConnection<byte[], byte[]> connection, String identity) {
     RedisAsyncCommands<byte[], byte[]> commands() {
       return connection.async();
     }
@@ -43,8 +41,12 @@ final class RedisNode implements AutoCloseable {
 
   private boolean closed;
 
+  /** The server as it was last asked who it is; null before the first time. */
+  private volatile String identity;
+
   /**
-   * @param onConnected takes the server's run id before the first command of a new connection
+   * @param onConnected takes the server's {@link ServerIdentity} before the first command of a new
+   *     connection, and when it is found to have changed since
    * @param onDisconnected called when a connection breaks
    */
   RedisNode(
@@ -63,9 +65,30 @@ final class RedisNode implements AutoCloseable {
     return uri.getHost() + ":" + uri.getPort();
   }
 
-  /** Connects if necessary. Gives the server's run id. */
+  /** Connects if necessary. Gives the server's {@link ServerIdentity}. */
   CompletableFuture<String> connect() {
-    return link().thenApply(Link::runId);
+    return link().thenApply(Link::identity);
+  }
+
+  /** Asks the server, if it is connected, whether it still has what it had. */
+  void check() {
+    if (!isConnected()) {
+      return;
+    }
+    // A failure says nothing: a connection that broke is made anew, and asked then.
+    var ignored =
+        call(commands -> ServerIdentity.ask(commands, address()))
+            .thenAccept(
+                found -> {
+                  if (!found.equals(identity)) {
+                    identified(found);
+                  }
+                });
+  }
+
+  private void identified(String found) {
+    identity = found;
+    onConnected.accept(found);
   }
 
   /** Whether the connection stands. */
@@ -159,7 +182,7 @@ final class RedisNode implements AutoCloseable {
         .thenCompose(this::identify)
         .thenApply(
             identified -> {
-              onConnected.accept(identified.runId);
+              identified(identified.identity);
               return identified;
             });
   }
@@ -172,26 +195,14 @@ final class RedisNode implements AutoCloseable {
             onDisconnected.run();
           }
         });
-    return connection
-        .async()
-        .info("server")
-        .toCompletableFuture()
-        .thenApply(info -> new Link(connection, runId(info)))
+    return ServerIdentity.ask(connection.async(), address())
+        .thenApply(found -> new Link(connection, found))
         .whenComplete(
             (identified, failure) -> {
               if (failure != null) {
                 connection.closeAsync();
               }
             });
-  }
-
-  /** The server's run id; its address where a proxy hides it, so that a loss is not noticed. */
-  private String runId(String info) {
-    return info.lines()
-        .filter(line -> line.startsWith(RUN_ID))
-        .map(line -> line.substring(RUN_ID.length()).strip())
-        .findFirst()
-        .orElseGet(this::address);
   }
 
   @Override

@@ -94,9 +94,14 @@ final class RedisStore implements AutoCloseable {
     return contacted && masters().stream().allMatch(RedisNode::isConnected);
   }
 
+  /** Asks every connected master whether it was emptied; the listener hears of it. */
+  void check() {
+    masters().forEach(RedisNode::check);
+  }
+
   /** Connects to every master that is not connected. */
   CompletableFuture<Void> connect() {
-    return contact().thenCompose(done -> connectMasters()).thenAccept(runIds -> {});
+    return contact().thenCompose(done -> connectMasters()).thenAccept(servers -> {});
   }
 
   /**
@@ -235,8 +240,8 @@ final class RedisStore implements AutoCloseable {
       contact =
           connectMasters()
               .thenAccept(
-                  runIds -> {
-                    listener.connected(runIds);
+                  servers -> {
+                    listener.connected(servers);
                     contacted = true;
                   });
     }
@@ -250,15 +255,17 @@ final class RedisStore implements AutoCloseable {
     return slots()
         .thenCompose(
             table -> {
-              List<CompletableFuture<String>> runIds =
+              List<CompletableFuture<String>> servers =
                   table.masters().stream().map(master -> node(master).connect()).toList();
-              return CompletableFuture.allOf(runIds.toArray(CompletableFuture[]::new))
+              return CompletableFuture.allOf(servers.toArray(CompletableFuture[]::new))
                   .thenApply(
                       done ->
-                          runIds.stream().map(CompletableFuture::join).collect(Collectors.toSet()));
+                          servers.stream()
+                              .map(CompletableFuture::join)
+                              .collect(Collectors.toSet()));
             })
         .whenComplete(
-            (runIds, failed) -> {
+            (servers, failed) -> {
               if (failed != null) {
                 forgetSlots();
               }
@@ -341,9 +348,9 @@ final class RedisStore implements AutoCloseable {
     return uri.getHost() + ":" + uri.getPort();
   }
 
-  private void connected(String runId) {
+  private void connected(String server) {
     if (contacted) {
-      listener.connected(Set.of(runId));
+      listener.connected(Set.of(server));
     }
   }
 

@@ -53,10 +53,10 @@ public final class RegionStore implements AutoCloseable {
     void connected();
 
     /**
-     * A server is new or was restarted, so what was acknowledged may be gone. Later answers are of
-     * the new one.
+     * A server is new, was restarted or was emptied, so what was acknowledged may be gone. Later
+     * answers are of what it is now.
      *
-     * @param servers run ids of those that are connected
+     * @param servers those that are connected, each by its run id and how often it was emptied
      */
     void lost(Set<String> servers);
   }
@@ -255,11 +255,11 @@ public final class RegionStore implements AutoCloseable {
   /** Hears of the store's servers. */
   private final class ServerEvents implements StoreConnection.Listener {
     @Override
-    public void connected(Set<String> runIds, boolean isLost) {
+    public void connected(Set<String> servers, boolean isLost) {
       isIdentified = true;
       if (isLost) {
         identity.restored();
-        listener.lost(runIds);
+        listener.lost(servers);
       }
       tables.values().stream()
           .filter(table -> table.definition() != null)

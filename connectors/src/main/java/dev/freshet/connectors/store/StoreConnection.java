@@ -10,16 +10,20 @@ import java.util.Set;
  */
 final class StoreConnection implements AutoCloseable {
 
+  /** How often servers are asked whether they were emptied, ms. */
+  static final long CHECK_MS = 2_000;
+
   /** Hears what happens to the store; called on the task's thread. */
   interface Listener {
 
     /**
      * Servers are connected.
      *
-     * @param runIds run id of each
-     * @param isLost whether one of them is new to a store that was known, so that data may be lost
+     * @param servers {@link ServerIdentity} of each
+     * @param isLost whether one of them is new to a store that was known, or was emptied, so that
+     *     data may be lost
      */
-    void connected(Set<String> runIds, boolean isLost);
+    void connected(Set<String> servers, boolean isLost);
 
     /** Every server is connected, as far as is known. */
     void whole();
@@ -49,13 +53,24 @@ final class StoreConnection implements AutoCloseable {
   /** Connects. */
   void start() {
     connect(0);
+    checkLater();
+  }
+
+  private void checkLater() {
+    mail.sendLater(
+        CHECK_MS,
+        "ask the store's servers whether they were emptied",
+        () -> {
+          store.check();
+          checkLater();
+        });
   }
 
   /** Sends what happens to connections to the task's thread. */
   private final class ServerEvents implements StoreListener {
     @Override
-    public void connected(Set<String> runIds) {
-      mail.send("identify the store's servers", () -> onConnected(runIds));
+    public void connected(Set<String> servers) {
+      mail.send("identify the store's servers", () -> onConnected(servers));
     }
 
     @Override
@@ -64,8 +79,8 @@ final class StoreConnection implements AutoCloseable {
     }
   }
 
-  private void onConnected(Set<String> runIds) {
-    listener.connected(runIds, identity.connected(runIds));
+  private void onConnected(Set<String> servers) {
+    listener.connected(servers, identity.connected(servers));
   }
 
   /** Keeps trying until every server is connected, so that a loss is noticed without writes. */

@@ -17,7 +17,7 @@ final class StoreIdentity {
   private static final char SEPARATOR = ' ';
 
   /** Every server ever seen: 40 characters for each of its restarts. */
-  private final Set<String> runIds = new TreeSet<>();
+  private final Set<String> servers = new TreeSet<>();
 
   private boolean restorePending;
 
@@ -34,8 +34,8 @@ final class StoreIdentity {
       if (theirs.isEmpty()) {
         continue;
       }
-      joined.restorePending |= !joined.runIds.isEmpty() && !joined.runIds.equals(theirs);
-      joined.runIds.addAll(theirs);
+      joined.restorePending |= !joined.servers.isEmpty() && !joined.servers.equals(theirs);
+      joined.servers.addAll(theirs);
     }
     return joined;
   }
@@ -43,7 +43,7 @@ final class StoreIdentity {
   /** The form that {@link #join} reads. */
   String toState() {
     StringBuilder state = new StringBuilder(restorePending ? PENDING : COMPLETE);
-    runIds.forEach(runId -> state.append(SEPARATOR).append(runId));
+    servers.forEach(server -> state.append(SEPARATOR).append(server));
     return state.toString();
   }
 
@@ -53,8 +53,8 @@ final class StoreIdentity {
    * @return whether one of them is new to a store that was known, so that data may be lost
    */
   boolean connected(Set<String> connected) {
-    boolean firstContact = runIds.isEmpty();
-    boolean unknown = runIds.addAll(connected);
+    boolean firstContact = servers.isEmpty();
+    boolean unknown = servers.addAll(connected);
     if (unknown && !firstContact) {
       restorePending = true;
       return true;

@@ -9,9 +9,9 @@ interface StoreListener {
    * Servers are connected. The first call names every master; a later one the server that came
    * (back). It returns before the first write to those servers is sent.
    *
-   * @param runIds run id of each; a server that lost its data has a new one
+   * @param servers {@link ServerIdentity} of each; a server that lost its data has a new one
    */
-  void connected(Set<String> runIds);
+  void connected(Set<String> servers);
 
   /** A connection broke, so a server may be losing its data. */
   void disconnected();

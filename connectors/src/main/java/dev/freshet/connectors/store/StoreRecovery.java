@@ -116,9 +116,9 @@ final class StoreRecovery implements AutoCloseable {
   /** Hears of the store's servers. */
   private final class ServerEvents implements StoreConnection.Listener {
     @Override
-    public void connected(Set<String> runIds, boolean isLost) {
+    public void connected(Set<String> servers, boolean isLost) {
       if (isLost) {
-        startRestoring("a server of the store is new or restarted: " + runIds);
+        startRestoring("a server of the store is new, restarted or was emptied: " + servers);
       }
       listener.connected();
       listener.changed();

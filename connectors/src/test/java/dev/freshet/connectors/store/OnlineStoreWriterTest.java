@@ -60,6 +60,12 @@ final class OnlineStoreWriterTest {
     }
   }
 
+  private void flush() {
+    try (TestRedis.Inspector inspector = redis.inspect()) {
+      inspector.commands().flushall();
+    }
+  }
+
   private byte[] definition() {
     try (TestRedis.Inspector inspector = redis.inspect()) {
       return inspector
@@ -374,6 +380,30 @@ final class OnlineStoreWriterTest {
 
       assertThat(stored("late").version().timestampMicros()).isEqualTo(2);
       assertThat(writer.changes()).as("a restored value is no new change").hasSize(2);
+    }
+  }
+
+  @Test
+  void whatAFlushTookAwayIsRestored() throws Exception {
+    OperatorSubtaskState state;
+    try (WriterHarness writer = WriterHarness.open(deployment)) {
+      writer.log.append(upsert("k", 1, 1));
+      writer.write(upsert("k", 1, 1));
+      writer.awaitChanges(1);
+      flush();
+      writer.await("the loss is noticed", () -> writer.log.readings() == 1);
+      writer.await("the value is back", () -> stored("k") != null);
+      writer.flink.processWatermark(10);
+      assertThat(writer.progress()).as("while the last changes are not restored").isEmpty();
+      writer.completeCheckpoints(2);
+      writer.await("the restore ends", () -> writer.progress().size() == 1);
+      assertThat(writer.log.readings()).as("one loss, two readings").isEqualTo(2);
+      state = writer.flink.snapshot(9, 9);
+    }
+    flush();
+    try (WriterHarness writer = WriterHarness.open(TestConfigs.table(), deployment, state, 1, 0)) {
+      writer.log.append(upsert("k", 1, 1));
+      writer.await("a flush before the start is noticed", () -> writer.log.readings() == 1);
     }
   }
 

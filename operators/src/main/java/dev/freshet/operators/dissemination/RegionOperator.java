@@ -454,7 +454,7 @@ final class RegionOperator extends AbstractStreamOperator<RegionReport>
       knowledge.clear();
       isReported = false;
       LOG.warn(
-          "The online store at {} may have lost data, a server is new or restarted: {}. Epoch {}",
+          "The online store at {} may have lost data, a server is new, restarted or was emptied: {}. Epoch {}",
           store.address(),
           servers,
           epoch);

@@ -61,7 +61,7 @@ final class RegionOperatorTest {
   }
 
   @BeforeEach
-  void empty() {
+  void flush() {
     try (TestRedis.Inspector inspector = redis.inspect()) {
       inspector.commands().flushall();
     }
@@ -355,6 +355,32 @@ final class RegionOperatorTest {
         assertThat(report.getEpoch()).isEqualTo(3);
         assertThat(report.getKnowledge()).isEmpty();
       }
+    }
+  }
+
+  @Test
+  void aStoreThatWasFlushedStartsAnEpoch() throws Exception {
+    OperatorSubtaskState state;
+    try (RegionHarness region = RegionHarness.open(redis.url())) {
+      region.receive(live(-1, 3, upsert(0, 3, "a", 3)));
+      region.awaitKnown(-1, 3);
+      flush();
+      region.receive(live(3, 4, upsert(0, 4, "b", 4)));
+      region.await("the loss is noticed", () -> region.last().getEpoch() == 2);
+      assertThat(region.last().getKnowledge()).isEmpty();
+      region.receive(live(4, 5, upsert(0, 5, "c", 5)));
+      region.awaitKnown(4, 5);
+      state = region.flink.snapshot(1, 1);
+    }
+    try (RegionHarness region = reopen(redis.url(), state)) {
+      region.awaitKnown(4, 5);
+      assertThat(region.last().getEpoch()).as("the same life of the same server").isEqualTo(2);
+    }
+    flush();
+    try (RegionHarness region = reopen(redis.url(), state)) {
+      RegionReport report = region.awaitReport();
+      assertThat(report.getEpoch()).isEqualTo(3);
+      assertThat(report.getKnowledge()).isEmpty();
     }
   }
 
