@@ -141,12 +141,14 @@ public final class SinkStreams {
       SerializableFunction<T, T> fit) {
     records
         .sinkTo(
-            KafkaSink.<T>builder()
-                .setBootstrapServers(producer.getProperty(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG))
-                .setKafkaProducerConfig(producer)
-                .setDeliveryGuarantee(DeliveryGuarantee.AT_LEAST_ONCE)
-                .setRecordSerializer(new AvroSinkSchema<>(topic, type, key, fit))
-                .build())
+            new AtLeastOnceSink<>(
+                KafkaSink.<T>builder()
+                    .setBootstrapServers(
+                        producer.getProperty(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG))
+                    .setKafkaProducerConfig(producer)
+                    .setDeliveryGuarantee(DeliveryGuarantee.AT_LEAST_ONCE)
+                    .setRecordSerializer(new AvroSinkSchema<>(topic, type, key, fit))
+                    .build()))
         .uid(uid)
         .name("Write to " + topic)
         .setParallelism(parallelism);
