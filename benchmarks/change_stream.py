@@ -54,10 +54,12 @@ class ChangeEncoder:
             "computed_at": 0,
             "operation": "UPSERT",
             "encoding": "FLOAT32_VECTOR",
+            "is_first": False,
             "value": bytes(4 * FLOATS),
             "regret_removed": 0.0,
         }
-        # Header and table; key, version, origin and times; operation, encoding, value and regret.
+        # Header and table; key, version, origin and times; operation, encoding and is_first; value
+        # and regret.
         whole = avro.encode("FeatureChange", sample)
         name = _bytes(table.encode())
         self._head = whole[: avro.HEADER_BYTES] + name

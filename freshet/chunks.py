@@ -90,6 +90,9 @@ class ChunkChange:
     kind: int
     """:data:`DELETE`, or the value's :class:`Encoding`."""
 
+    is_first: bool
+    """Whether it stands for the key's first value."""
+
     regret_removed: float
     """Regret of the key that this update removed; a float32."""
 
@@ -149,7 +152,7 @@ def encode_chunk(chunk: Chunk) -> bytes:
         "coverage": [vars(covered) for covered in chunk.coverage],
         "sent_at_micros": chunk.sent_at_micros,
         "deadline_ms": chunk.deadline_ms,
-        "changes": len(chunk.changes),
+        "change_count": len(chunk.changes),
         "raw_bytes": len(raw),
         "payload": lz4.frame.compress(
             raw, block_linked=False, content_checksum=True, store_size=False
@@ -232,6 +235,7 @@ def _shard_record(
                 "event_time": _wrapped(change.event_time - time),
                 "computed_at": _wrapped(change.computed_at - time),
                 "kind": change.kind,
+                "is_first": change.is_first,
                 "regret_removed": change.regret_removed,
                 "value": change.value,
             }
@@ -243,9 +247,9 @@ def _shard_record(
 def _chunk(record: dict[str, Any]) -> Chunk:
     raw = _decompressed(record["payload"], record["raw_bytes"])
     changes = tuple(_changes(avro.decode_body("ChunkPayload", raw)))
-    if len(changes) != record["changes"]:
+    if len(changes) != record["change_count"]:
         raise DamagedChunkError(
-            f"a chunk has {len(changes)} changes, and its header says {record['changes']}"
+            f"a chunk has {len(changes)} changes, and its header says {record['change_count']}"
         )
     rest = {name: record[name] for name in ("id", "sender", "table", "log", "purpose")}
     return Chunk(
@@ -300,6 +304,7 @@ def _changes(payload: dict[str, Any]) -> Iterator[ChunkChange]:
                 event_time=_wrapped(time + change["event_time"]),
                 computed_at=_wrapped(time + change["computed_at"]),
                 kind=change["kind"],
+                is_first=change["is_first"],
                 regret_removed=change["regret_removed"],
                 value=change["value"],
             )

@@ -33,11 +33,11 @@ TREES = st.recursive(
 # As Java's SchemaNormalization.parsingFingerprint64 gives them, little-endian.
 FINGERPRINTS = {
     "FeatureValue": "cf6c727133e828b7",
-    "FeatureChange": "bb7b9b7d3a29028f",
+    "FeatureChange": "fe58c961c8415c1f",
     "DeadLetter": "52a2233f32f0652d",
     "Progress": "7fcb52e06e4b2ede",
-    "Chunk": "084cd62d70e1ee24",
-    "ChunkPayload": "cfa02003bec4a6e7",
+    "Chunk": "5f5c68426ba51352",
+    "ChunkPayload": "4abcfb2bed085a7d",
     "RegionReport": "b9ed6499c2646cc3",
 }
 
@@ -127,6 +127,7 @@ def test_a_change_event_round_trips() -> None:
         "computed_at": 4,
         "operation": "UPSERT",
         "encoding": "FLOAT32_VECTOR",
+        "is_first": False,
         "value": b"\0\0\x80?",
         "regret_removed": 0.5,
     }

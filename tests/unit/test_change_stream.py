@@ -24,6 +24,7 @@ def test_an_event_is_encoded_as_the_schema_says() -> None:
             "computed_at": 1_795_285_000_001,
             "operation": "UPSERT",
             "encoding": "FLOAT32_VECTOR",
+            "is_first": False,
             "value": rest[: 4 * FLOATS],
             "regret_removed": struct.unpack("<d", rest[4 * FLOATS :])[0],
         }

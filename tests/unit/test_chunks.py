@@ -50,6 +50,7 @@ def changes(draw: st.DrawFn) -> ChunkChange:
         event_time=draw(longs),
         computed_at=draw(longs),
         kind=int(kind),
+        is_first=draw(st.booleans()),
         regret_removed=draw(st.floats(width=32, allow_nan=False)),
         value=value[:length],
     )
@@ -115,7 +116,7 @@ def _with(**fields: object) -> bytes:
     [
         ({"raw_bytes": (64 << 20) + 1}, "at most"),
         ({"raw_bytes": 10}, "bytes that it should have"),
-        ({"changes": 3}, "its header says 3"),
+        ({"change_count": 3}, "its header says 3"),
         ({"purpose": "EARLY"}, "early"),
         ({"coverage": [{"shard": 0, "after": 5, "upto": 5}]}, "no range"),
         ({"payload": lz4.frame.compress(b"x", block_linked=False)}, "content checksum"),

@@ -48,6 +48,7 @@ public final class SampleChanges {
               nowMs - 300 - random.nextInt(500),
               nowMs,
               ValueEncoding.FLOAT32_VECTOR.ordinal(),
+              false,
               (float) random.nextDouble(),
               value(random));
       entries.add(new ChunkEntry(shard, offsets[shard]++, change));
@@ -80,6 +81,7 @@ public final class SampleChanges {
             .setOperation(Operation.UPSERT)
             .setEncoding(ValueEncoding.FLOAT32_VECTOR)
             .setValue(ByteBuffer.wrap(change.value()))
+            .setIsFirst(change.isFirst())
             .setRegretRemoved(change.regretRemoved())
             .build());
   }

@@ -104,7 +104,7 @@ public class DisseminationBenchmark implements Transport, ChangeHistory {
           table,
           shard,
           offsets[shard]++,
-          new KeyChange(key, new Version(++version, 1), now, now, 1, 0.5f, value));
+          new KeyChange(key, new Version(++version, 1), now, now, 1, false, 0.5f, value));
     }
     dissemination.pump();
     while (!answers.isEmpty()) {

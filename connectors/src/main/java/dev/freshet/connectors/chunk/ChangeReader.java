@@ -75,6 +75,7 @@ public final class ChangeReader {
     long computedAtMs = in.readLong();
     boolean delete = in.readIndex(OPERATIONS) == Operation.DELETE.ordinal();
     int encoding = in.readIndex(ENCODINGS);
+    boolean isFirst = in.readBoolean();
     byte[] packed = in.readBytes();
     float regretRemoved = (float) in.readDouble();
     in.expectEnd();
@@ -84,6 +85,7 @@ public final class ChangeReader {
         eventTimeMs,
         computedAtMs,
         delete ? KeyChange.DELETE : encoding,
+        isFirst,
         regretRemoved,
         // As the store, which keeps no value of a delete.
         delete ? NO_VALUE : packed);
@@ -100,6 +102,7 @@ public final class ChangeReader {
         change.getEventTime(),
         change.getComputedAt(),
         delete ? KeyChange.DELETE : change.getEncoding().ordinal(),
+        change.getIsFirst(),
         (float) change.getRegretRemoved(),
         delete ? NO_VALUE : bytes(change.getValue()));
   }

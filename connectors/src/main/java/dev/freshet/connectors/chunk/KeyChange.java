@@ -12,6 +12,7 @@ import dev.freshet.schemas.ValueEncoding;
  * @param eventTimeMs event time of the newest event in the value, epoch milliseconds
  * @param computedAtMs when the value was computed, epoch milliseconds of home's clock
  * @param kind {@link #DELETE}, or the ordinal of the value's {@code ValueEncoding}
+ * @param isFirst whether whoever lacks this change has no value of the key, as far as home knows
  * @param regretRemoved regret of the key that this update removed, in units of the fed-back error
  * @param value packed as in the store, empty for a delete; not to be changed
  */
@@ -22,6 +23,7 @@ public record KeyChange(
     long eventTimeMs,
     long computedAtMs,
     int kind,
+    boolean isFirst,
     float regretRemoved,
     byte[] value) {
 
@@ -61,6 +63,25 @@ public record KeyChange(
   /** Whether this one supersedes the other. */
   public boolean isNewerThan(KeyChange other) {
     return version.compareTo(other.version) > 0;
+  }
+
+  /**
+   * This change for who has not got an older one, in whose place it goes: if that was the key's
+   * first value, this is what takes its place.
+   */
+  public KeyChange inPlaceOf(KeyChange older) {
+    return older.isFirst && !isDelete() ? withFirst(true) : this;
+  }
+
+  /** This change for who has got a value of the key by now. */
+  public KeyChange asKnown() {
+    return withFirst(false);
+  }
+
+  private KeyChange withFirst(boolean first) {
+    return first == isFirst
+        ? this
+        : new KeyChange(key, version, eventTimeMs, computedAtMs, kind, first, regretRemoved, value);
   }
 
   private static void check(String key, Version version, boolean condition, String rule) {

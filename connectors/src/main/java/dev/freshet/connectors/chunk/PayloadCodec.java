@@ -12,8 +12,8 @@ import java.util.List;
  */
 final class PayloadCodec {
 
-  /** An empty key, five varints, a float, an empty value and the kind. */
-  static final int CHANGE_BYTES_MIN = 12;
+  /** An empty key, five varints, the kind, a boolean, a float and an empty value. */
+  static final int CHANGE_BYTES_MIN = 13;
 
   private static final int SHARD_BYTES_MIN = 3;
 
@@ -71,6 +71,7 @@ final class PayloadCodec {
       out.writeLong(change.eventTimeMs() - baseTime);
       out.writeLong(change.computedAtMs() - baseTime);
       out.writeInt(change.kind());
+      out.writeBoolean(change.isFirst());
       out.writeFloat(change.regretRemoved());
       out.writeBytes(change.value());
     }
@@ -124,11 +125,13 @@ final class PayloadCodec {
     long eventTimeMs = baseTime + in.readLong();
     long computedAtMs = baseTime + in.readLong();
     int kind = in.readInt();
+    boolean isFirst = in.readBoolean();
     float regretRemoved = in.readFloat();
     byte[] value = in.readBytes();
     return new ChunkEntry(
         shard,
         offset,
-        new KeyChange(key, version, eventTimeMs, computedAtMs, kind, regretRemoved, value));
+        new KeyChange(
+            key, version, eventTimeMs, computedAtMs, kind, isFirst, regretRemoved, value));
   }
 }

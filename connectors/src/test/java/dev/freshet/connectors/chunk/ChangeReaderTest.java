@@ -13,6 +13,7 @@ import dev.freshet.schemas.ValueEncoding;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.Set;
 import java.util.function.Consumer;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Example;
@@ -55,6 +56,7 @@ final class ChangeReaderTest {
         .setOperation(delete ? Operation.DELETE : Operation.UPSERT)
         .setEncoding(delete ? ValueEncoding.NONE : ValueEncoding.values()[change.kind()])
         .setValue(ByteBuffer.wrap(change.value()))
+        .setIsFirst(change.isFirst())
         .setRegretRemoved(change.regretRemoved())
         .build();
   }
@@ -69,7 +71,7 @@ final class ChangeReaderTest {
             current.getNamespace(),
             false,
             current.getFields().stream()
-                .filter(field -> !field.name().equals("regret_removed"))
+                .filter(field -> !Set.of("regret_removed", "is_first").contains(field.name()))
                 .map(field -> new Schema.Field(field, field.schema()))
                 .toList());
     FeatureChange change = Changes.upsert("k", 5, 1.5f);

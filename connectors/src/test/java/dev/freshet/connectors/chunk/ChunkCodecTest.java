@@ -197,7 +197,7 @@ final class ChunkCodecTest {
   void sizesThatCannotBeAreRefusedBeforeAnythingIsUnpacked() throws Exception {
     byte[] wire = codec.encode(Chunks.header(), Chunks.entries());
     for (Map.Entry<String, Integer> size :
-        Map.of("raw_bytes", 65 << 20, "changes", 50).entrySet()) {
+        Map.of("raw_bytes", 65 << 20, "change_count", 50).entrySet()) {
       GenericRecord record = generic(wire);
       record.put(size.getKey(), size.getValue());
       assertThatThrownBy(() -> codec.decode(encoded(record)))
@@ -259,7 +259,7 @@ final class ChunkCodecTest {
       new java.util.Random(bytes).nextBytes(value);
       Arrays.fill(value, bytes / 2, bytes, (byte) 1);
       KeyChange change = Chunks.vector("k", 1, 0);
-      KeyChange large = new KeyChange("k", change.version(), 1, 2, change.kind(), 0, value);
+      KeyChange large = new KeyChange("k", change.version(), 1, 2, change.kind(), false, 0, value);
       byte[] wire = codec.encode(Chunks.header(), List.of(new ChunkEntry(1, 2, large)));
       Chunk chunk = codec.decode(wire);
       assertThat(codec.entries(chunk).get(0).change().value()).isEqualTo(value);

@@ -51,7 +51,10 @@ final class Chunks {
         new ChunkEntry(0, 40, vector("vm-1", 1_000_000, 8)),
         new ChunkEntry(0, 41, vector("vm-2", 1_000_250, 0)),
         new ChunkEntry(
-            3, 8, new KeyChange("k😀", new Version(5, 2), 1, 2, KeyChange.DELETE, 0, new byte[0])));
+            3,
+            8,
+            new KeyChange(
+                "k😀", new Version(5, 2), 1, 2, KeyChange.DELETE, false, 0, new byte[0])));
   }
 
   static KeyChange vector(String key, long timestamp, int bytes) {
@@ -65,6 +68,7 @@ final class Chunks {
         timestamp / 1_000,
         timestamp / 1_000 + 1,
         ValueEncoding.FLOAT32_VECTOR.ordinal(),
+        timestamp % 2 == 0,
         0.25f,
         value);
   }
@@ -99,12 +103,20 @@ final class Chunks {
             Arbitraries.longs(),
             Arbitraries.longs(),
             Arbitraries.integers().between(KeyChange.DELETE, ValueEncoding.values().length - 1),
+            Arbitraries.of(true, false),
             Arbitraries.floats(),
             values)
         .as(
-            (key, version, eventTime, computedAt, kind, regret, value) ->
+            (key, version, eventTime, computedAt, kind, isFirst, regret, value) ->
                 new KeyChange(
-                    key, version, eventTime, computedAt, kind, regret, fitting(kind, value)));
+                    key,
+                    version,
+                    eventTime,
+                    computedAt,
+                    kind,
+                    isFirst,
+                    regret,
+                    fitting(kind, value)));
   }
 
   /** As much of a value as one of the kind may have. */

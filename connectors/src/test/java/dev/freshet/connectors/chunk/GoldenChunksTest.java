@@ -89,6 +89,7 @@ final class GoldenChunksTest {
             change.get("event_time").longValue(),
             change.get("computed_at").longValue(),
             change.get("kind").intValue(),
+            change.get("is_first").booleanValue(),
             change.get("regret_removed").floatValue(),
             HexFormat.of().parseHex(change.get("value").textValue())));
   }

@@ -58,6 +58,7 @@ final class StoreLayoutTest {
                     eventTimeMs,
                     computedAtMs,
                     deleted ? KeyChange.DELETE : encoding.ordinal(),
+                    false,
                     0,
                     deleted ? new byte[0] : value)))
         .as("as a region packs it")

@@ -12,11 +12,13 @@ import java.nio.charset.StandardCharsets;
  * @param key entity key
  * @param version version of the value to come
  * @param eventTimeMs event time of the newest event in the window, epoch milliseconds
+ * @param isFirst whether the key has no value yet
  * @param regretRemoved regret of the key when it was chosen, in units of the error
  */
-public record ComputeContext(String key, Version version, long eventTimeMs, double regretRemoved) {
+public record ComputeContext(
+    String key, Version version, long eventTimeMs, boolean isFirst, double regretRemoved) {
 
-  private static final int FIXED_BYTES = 8 + 2 + 8 + 8;
+  private static final int FIXED_BYTES = 8 + 2 + 8 + 1 + 8;
 
   /** Encodes the context. */
   public byte[] encode() {
@@ -26,6 +28,7 @@ public record ComputeContext(String key, Version version, long eventTimeMs, doub
         .putLong(version.timestampMicros())
         .putShort((short) version.origin())
         .putLong(eventTimeMs)
+        .put((byte) (isFirst ? 1 : 0))
         .putDouble(regretRemoved)
         .put(keyBytes)
         .array();
@@ -36,9 +39,11 @@ public record ComputeContext(String key, Version version, long eventTimeMs, doub
     ByteBuffer buffer = source.slice().order(ByteOrder.LITTLE_ENDIAN);
     Version version = new Version(buffer.getLong(), Short.toUnsignedInt(buffer.getShort()));
     long eventTime = buffer.getLong();
+    boolean isFirst = buffer.get() != 0;
     double regret = buffer.getDouble();
     byte[] key = new byte[buffer.remaining()];
     buffer.get(key);
-    return new ComputeContext(new String(key, StandardCharsets.UTF_8), version, eventTime, regret);
+    return new ComputeContext(
+        new String(key, StandardCharsets.UTF_8), version, eventTime, isFirst, regret);
   }
 }

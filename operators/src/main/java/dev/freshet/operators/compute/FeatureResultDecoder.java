@@ -102,6 +102,7 @@ final class FeatureResultDecoder extends AbstractStreamOperator<FeatureChange>
         .setOperation(Operation.UPSERT)
         .setEncoding(ValueEncoding.values()[result.encoding()])
         .setValue(result.payload())
+        .setIsFirst(context.isFirst())
         .setRegretRemoved(context.regretRemoved())
         .build();
   }

@@ -77,7 +77,7 @@ final class DisseminatedTable {
   void count(KeyChange change) {
     changes++;
     changeBytes += change.key().length() + change.value().length + BacklogEntry.OVERHEAD_BYTES;
-    priorities.observe(change.regretRemoved());
+    priorities.observe(change);
   }
 
   /** Goes on from what an earlier run has counted. */

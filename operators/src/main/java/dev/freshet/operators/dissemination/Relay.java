@@ -212,7 +212,7 @@ final class Relay implements Link.Listener {
     }
     absorbed.computeIfAbsent(id, key -> new Absorbed()).add(header, nowMs);
     if (header.purpose() == Purpose.LIVE) {
-      entries.forEach(entry -> ofTable.observe(entry.change().regretRemoved()));
+      entries.forEach(entry -> ofTable.observe(entry.change()));
     }
     // Early chunks cover nothing.
     lane.putAll(entries, header.coverage(), nowMs);

@@ -107,8 +107,8 @@ final class ShardBacklog {
       replace(entry, change, offset);
       entry.dueMs = Math.min(entry.dueMs, dueMs);
     }
-    double priority = priorities.priority(change.regretRemoved());
-    if (priority > entry.earlyPriority && priorities.isSignificant(change)) {
+    double priority = priorities.priority(entry.change);
+    if (priority > entry.earlyPriority && priorities.isSignificant(entry.change)) {
       entry.earlyPriority = priority;
       significant.add(new Significant(entry, priority));
       if (significant.size() > 2 * byKey.size()) {
@@ -121,7 +121,7 @@ final class ShardBacklog {
   private void replace(BacklogEntry entry, KeyChange change, long offset) {
     if (change.isNewerThan(entry.change)) {
       bytes -= entry.bytes();
-      entry.change = change;
+      entry.change = change.inPlaceOf(entry.change);
       bytes += entry.bytes();
     }
     // It stands for both, so it must not be covered before the later one.
@@ -163,6 +163,7 @@ final class ShardBacklog {
     BacklogEntry entry = significant.remove().entry();
     entry.earlyPriority = 0;
     chunk.add(new ChunkEntry(shard, entry.offset, entry.change), entry.bytes(), entry.dueMs);
+    entry.change = entry.change.asKnown();
   }
 
   /**

@@ -391,7 +391,8 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     long eventTime = RawWindow.timestamp(points.get(points.size() - 1));
     record.startComputation(timestamp, eventTime, stillPending, oldestStillPending);
     ComputeContext context =
-        new ComputeContext(key, new Version(timestamp, settings.origin()), eventTime, regret);
+        new ComputeContext(
+            key, new Version(timestamp, settings.origin()), eventTime, !record.hasValue(), regret);
     String problem = encoder.add(context, points, RawWindow.VALUE_OFFSET);
     if (problem != null) {
       rejectWindow(context, record, problem);

@@ -29,7 +29,7 @@ class FeatureResultDecoderTest {
   private static final OutputTag<DeadLetter> DEAD_LETTERS =
       new OutputTag<>("dead-letters", AvroRecordTypeInfo.DEAD_LETTER);
   private static final ComputeContext CONTEXT =
-      new ComputeContext("k\u00e9y", new Version(1_234, 65_535), 99, 2.5);
+      new ComputeContext("k\u00e9y", new Version(1_234, 65_535), 99, true, 2.5);
 
   private OneInputStreamOperatorTestHarness<byte[], FeatureChange> harness;
   private ComputeOutcomes outcomes;
@@ -88,6 +88,7 @@ class FeatureResultDecoderTest {
     assertThat(change.getEncoding()).isEqualTo(ValueEncoding.FLOAT32_VECTOR);
     assertThat(change.getValue()).isEqualTo(ByteBuffer.wrap(new byte[] {1, 2, 3, 4}));
     assertThat(change.getRegretRemoved()).isEqualTo(2.5);
+    assertThat(change.getIsFirst()).isTrue();
     assertThat(outcomes.poll())
         .isEqualTo(
             new ComputeOutcomes.Outcome("k\u00e9y", new Version(1_234, 65_535), true, 7_000));
@@ -98,14 +99,15 @@ class FeatureResultDecoderTest {
   void failureAndTimeoutBecomeDeadLettersAndSpareTheirNeighbours() throws Exception {
     ByteBuffer response = response(3);
     add(response, CONTEXT, 1, 0, utf8("{\"reason\":\"it \u2260 5\",\"stack\":\"line 1\"}"));
-    ComputeContext neighbour = new ComputeContext("b", new Version(2, 1), 98, 0);
+    ComputeContext neighbour = new ComputeContext("b", new Version(2, 1), 98, false, 0);
     add(response, neighbour, 0, 2, new byte[] {9});
-    ComputeContext slow = new ComputeContext("c", new Version(3, 1), 97, 0);
+    ComputeContext slow = new ComputeContext("c", new Version(3, 1), 97, false, 0);
     add(response, slow, 2, 0, utf8("{\"reason\":\"timed out after 30 s\",\"stack\":null}"));
     process(response);
 
     assertThat(harness.extractOutputValues()).hasSize(1);
     assertThat(harness.extractOutputValues().get(0).getEncoding()).isEqualTo(ValueEncoding.AVRO);
+    assertThat(harness.extractOutputValues().get(0).getIsFirst()).isFalse();
     List<DeadLetter> letters =
         harness.getSideOutput(DEAD_LETTERS).stream().map(StreamRecord::getValue).toList();
     assertThat(letters).hasSize(2);

@@ -25,7 +25,7 @@ class LaneTest {
     priorities = new Priorities(new PriorityQuantile(0.01), 1);
     lane = new Lane(new LaneId("t", false, 1, 0, Route.direct("a:b"), 0), priorities);
     for (int i = 0; i < 2_000; i++) {
-      priorities.observe(i % 100 == 0 ? 50 : 1);
+      priorities.observe(change("k", i % 100 == 0 ? 50 : 1));
     }
   }
 
@@ -71,9 +71,11 @@ class LaneTest {
   }
 
   private void put(int shard, long offset, double regret, long dueMs) {
-    KeyChange change =
-        new KeyChange("k" + offset, new Version(1, 1), 0, 0, 0, (float) regret, new byte[32]);
-    lane.put(shard, change, offset, dueMs);
+    lane.put(shard, change("k" + offset, regret), offset, dueMs);
     lane.received(shard, offset - 1, offset, dueMs);
+  }
+
+  private static KeyChange change(String key, double regret) {
+    return new KeyChange(key, new Version(1, 1), 0, 0, 0, false, (float) regret, new byte[32]);
   }
 }

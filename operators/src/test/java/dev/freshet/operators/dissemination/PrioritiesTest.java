@@ -49,10 +49,38 @@ class PrioritiesTest {
   }
 
   @Test
+  void aKeysFirstValueGoesFirstWhereItIsRare() {
+    Priorities priorities = new Priorities(new PriorityQuantile(SHARE), 1);
+    SplittableRandom random = new SplittableRandom(7);
+    int passedOver = 0;
+    int others = 0;
+    for (int i = 0; i < 20_000; i++) {
+      boolean isFirst = i % 50 == 0;
+      KeyChange change = change(isFirst ? 0 : -Math.log(1 - random.nextDouble()), isFirst);
+      priorities.observe(change);
+      boolean isSignificant = priorities.isSignificant(change);
+      passedOver += isFirst && !isSignificant ? 1 : 0;
+      others += !isFirst && isSignificant ? 1 : 0;
+    }
+    assertThat(passedOver).as("while little is known").isLessThan(20);
+    assertThat(others / 20_000.0).as("the rest of the share").isCloseTo(0.03, within(0.01));
+  }
+
+  @Test
+  void regretDecidesWhereAllKeysAreNew() {
+    Priorities priorities = new Priorities(new PriorityQuantile(SHARE), 1);
+    for (int i = 0; i < 20_000; i++) {
+      priorities.observe(change(i % 100, true));
+    }
+    assertThat(priorities.isSignificant(change(99, true))).isTrue();
+    assertThat(priorities.isSignificant(change(50, true))).isFalse();
+  }
+
+  @Test
   void nothingIsSignificantWhereAllIsAlike() {
     Priorities priorities = new Priorities(new PriorityQuantile(SHARE), 1);
-    IntStream.range(0, 5_000).forEach(i -> priorities.observe(0));
-    assertThat(priorities.isSignificant(change(0))).isFalse();
+    IntStream.range(0, 5_000).forEach(i -> priorities.observe(change(0, false)));
+    assertThat(priorities.isSignificant(change(0, false))).isFalse();
   }
 
   /** Share of changes with exponentially distributed regret that are significant as they come. */
@@ -61,13 +89,14 @@ class PrioritiesTest {
     int significant = 0;
     for (int i = 0; i < changes; i++) {
       double regret = -Math.log(1 - random.nextDouble()) * scale;
-      priorities.observe(regret);
-      significant += priorities.isSignificant(change(regret)) ? 1 : 0;
+      KeyChange change = change(regret, false);
+      priorities.observe(change);
+      significant += priorities.isSignificant(change) ? 1 : 0;
     }
     return significant / (double) changes;
   }
 
-  private static KeyChange change(double regret) {
-    return new KeyChange("k", new Version(1, 1), 0, 0, 0, (float) regret, new byte[0]);
+  private static KeyChange change(double regret, boolean isFirst) {
+    return new KeyChange("k", new Version(1, 1), 0, 0, 0, isFirst, (float) regret, new byte[0]);
   }
 }

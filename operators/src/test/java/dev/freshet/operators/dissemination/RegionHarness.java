@@ -136,6 +136,7 @@ final class RegionHarness implements AutoCloseable {
             now - 10_000,
             now - 1_000,
             ValueEncoding.FLOAT32_VECTOR.ordinal(),
+            false,
             1,
             value));
   }
@@ -144,7 +145,7 @@ final class RegionHarness implements AutoCloseable {
     return new ChunkEntry(
         shard,
         at,
-        new KeyChange(key, new Version(version, 1), 1, 1, KeyChange.DELETE, 0, new byte[0]));
+        new KeyChange(key, new Version(version, 1), 1, 1, KeyChange.DELETE, false, 0, new byte[0]));
   }
 
   static ChunkHeader header(String table, Purpose purpose, Route route, List<Covered> coverage) {

@@ -102,6 +102,7 @@ final class SimulatedRegions implements Transport, ChangeHistory {
             clock.absoluteTimeMillis(),
             clock.absoluteTimeMillis(),
             isDelete ? KeyChange.DELETE : 0,
+            false,
             (float) regret,
             isDelete ? new byte[0] : new byte[] {(byte) version, (byte) (version >> 8)});
     records.put(offset, change);

@@ -21,6 +21,7 @@ final class ComputeBatch {
    * @param key entity key
    * @param version version of the value to come
    * @param eventTimeMs event time of the newest point
+   * @param isFirst whether the key has no value yet
    * @param regretRemoved regret at the choice
    * @param dimensions numbers a point
    * @param timestamps event times of the points
@@ -31,6 +32,7 @@ final class ComputeBatch {
       String key,
       Version version,
       long eventTimeMs,
+      boolean isFirst,
       double regretRemoved,
       int dimensions,
       List<Long> timestamps,
@@ -63,8 +65,9 @@ final class ComputeBatch {
     long versionTimestamp = readLong(in);
     int origin = readShort(in);
     long contextEventTime = readLong(in);
+    boolean isFirst = in.readByte() != 0;
     double regret = Double.longBitsToDouble(readLong(in));
-    String contextKey = readText(in, contextLength - 26);
+    String contextKey = readText(in, contextLength - 27);
     String key = readText(in, readShort(in));
     long eventTime = readLong(in);
     if (!key.equals(contextKey) || eventTime != contextEventTime) {
@@ -92,6 +95,7 @@ final class ComputeBatch {
         key,
         new Version(versionTimestamp, origin),
         eventTime,
+        isFirst,
         regret,
         dimensions,
         timestamps,

@@ -34,6 +34,7 @@ class FeatureMaintenanceOperatorTest {
       assertThat(harness.chosenKeys()).containsExactly("a");
       Version version = harness.last().version();
       assertThat(version).isEqualTo(new Version(100_000, TestSettings.ORIGIN));
+      assertThat(harness.last().isFirst()).isTrue();
 
       harness.feedback("a", version, 5.0, 150);
       harness.watermark(300);
@@ -43,6 +44,7 @@ class FeatureMaintenanceOperatorTest {
       harness.watermark(400);
       assertThat(harness.chosenKeys()).containsExactly("a", "a");
       assertThat(harness.last().regretRemoved()).isEqualTo(5.0);
+      assertThat(harness.last().isFirst()).isFalse();
     }
   }
 
@@ -232,7 +234,7 @@ class FeatureMaintenanceOperatorTest {
       ComputeBatch.Request real = harness.last();
       harness.report(
           new ComputeBatch.Request(
-              "a", new Version(5, 1), 0, 0, 1, List.of(), List.of(), List.of()),
+              "a", new Version(5, 1), 0, false, 0, 1, List.of(), List.of(), List.of()),
           true);
       harness.event("a", 110);
       harness.watermark(300);
