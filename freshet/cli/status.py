@@ -139,7 +139,7 @@ def render_regions(regions: list[dict[str, Any]]) -> list[RenderableType]:
             _ms(region["freshness_p50_ms"]),
             _ms(region["freshness_p99_ms"]),
             str(region["late"]),
-            f"{region['backlog_keys']} keys",
+            f"{region['backlog_keys']} keys{', due' if region['behind'] else ''}",
             f"{region['wire_bytes'] / 1e6:.3f} MB",
             "-" if region["usd"] is None else f"${region['usd']:.4f}",
             f"{region['heard_ago_s']:.0f} s ago{away}",

@@ -45,6 +45,9 @@ class Standing:
     backlog_keys: int
     """Keys with a change that is on its way to the region and not sent, of all tables."""
 
+    behind: bool
+    """Whether some of them are due; if not, they wait for company until their deadline."""
+
     wire_bytes: int
     """Sent to the region, of all tables."""
 
@@ -166,6 +169,7 @@ def _standing(
         caught_up=sum(report["caught_up"] for report in reports),
         late=sum(report["late"] for report in reports),
         backlog_keys=sum(link["backlog_keys"] for _, link in links),
+        behind=any(link["behind"] for _, link in links),
         wire_bytes=sum(link["wire_bytes"] for _, link in links),
         usd=usd,
         plan=int(plan.get("number", 0)),

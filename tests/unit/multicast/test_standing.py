@@ -36,7 +36,12 @@ REPORTS = [
     heard(3_000, NEAR, subtask=0, parallelism=2, applied=40, late=2, freshness=lags(80, 200)),
     heard(3_500, NEAR, subtask=0, parallelism=2, applied=50, late=2),
     heard(4_000, NEAR, subtask=1, parallelism=2, applied=7, freshness=lags(20, 900)),
-    heard(5_000, WAY, applies=False, links=[link(NEAR, wire_bytes=2_000_000, backlog_keys=4)]),
+    heard(
+        5_000,
+        WAY,
+        applies=False,
+        links=[link(NEAR, wire_bytes=2_000_000, backlog_keys=4, behind=True)],
+    ),
     heard(
         6_000,
         HOME,
@@ -60,7 +65,8 @@ def test_a_region_stands_as_its_subtasks_and_the_links_to_it_say() -> None:
     assert (near.applied, near.late) == (57, 2)
     assert (near.freshness_p50_ms, near.freshness_p99_ms) == (80, 900)
     assert near.heard_ago_s == 6
-    assert (near.wire_bytes, near.backlog_keys) == (2_000_000, 4)
+    assert (near.wire_bytes, near.backlog_keys, near.behind) == (2_000_000, 4, True)
+    assert (far.backlog_keys, far.behind) == (8, False)
     assert near.usd == pytest.approx(0.00004)
     assert (far.detached, near.detached) == (True, False)
     assert far.freshness_p99_ms is None

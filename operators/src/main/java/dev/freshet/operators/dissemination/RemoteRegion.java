@@ -118,7 +118,10 @@ final class RemoteRegion {
     return table(table).fetching.computeIfAbsent(shard, key -> new OffsetRanges());
   }
 
-  /** Whether it has a backlog on its link to another region. */
+  /**
+   * Whether it has a backlog on its link to another region. Whatever is in it is not lost, whether
+   * or not it is due, so its size decides and not whether the link is behind.
+   */
   boolean holdsBackFor(String next) {
     for (TableReports reports : tables.values()) {
       for (RegionReport report : reports.bySubtask.values()) {
