@@ -83,6 +83,7 @@ class ChunkSender:
                 computed_at=now_ms,
                 kind=Encoding.FLOAT32_VECTOR,
                 regret_removed=struct.unpack("<d", rest[-_REGRET_BYTES:])[0],
+                is_first=False,
                 value=rest[:-_REGRET_BYTES],
             )
         return Chunk(

@@ -6,15 +6,16 @@ package dev.freshet.operators.dissemination;
  * way.
  *
  * <p>The window grows by what is acknowledged while all of it is in use and acknowledgements come
- * within the fastest recent one plus {@link #QUEUE_MS}; it shrinks when they take longer. This is
- * the idea of delay-based congestion control (Vegas), for chunks in place of packets: the
- * bottleneck may be a broker or a disk as well as the network.
+ * within the fastest recent one plus {@link #QUEUE_MS}; it shrinks when for a while all take longer.
+ * This is the idea of delay-based congestion control (Vegas), for chunks in place of packets: the
+ * bottleneck may be a broker or a disk as well as the network. Their pauses make single
+ * acknowledgements slow; only a queue that stands makes all of them slow (CoDel, RFC 8289).
  *
  * <p>Times are nanoseconds of one monotonic clock.
  */
 final class LinkWindow {
 
-  static final long BYTES_MIN = 16 << 10;
+  static final long BYTES_MIN = 4 << 10;
   static final long BYTES_INITIAL = 64 << 10;
   static final long BYTES_MAX = 32 << 20;
 
@@ -36,6 +37,9 @@ final class LinkWindow {
 
   private static final double SHRINK = 0.7;
 
+  /** A queue that stands for so long is one; the fastest round trip if that is longer. */
+  private static final long STANDING_NANOS = 100 * NANOS_PER_MS;
+
   private long limit = BYTES_INITIAL;
   private long inFlight;
   private boolean isInUse;
@@ -46,6 +50,11 @@ final class LinkWindow {
   private long fastestBeforeNanos;
   private long spellBeganNanos;
   private long shrunkAtNanos;
+
+  /** Fastest acknowledgement since a moment, to tell a queue that stands. */
+  private long standingNanos = Long.MAX_VALUE;
+
+  private long standingSinceNanos;
 
   /** Bytes acknowledged in the current measuring interval, and its beginning. */
   private long measuredBytes;
@@ -94,14 +103,27 @@ final class LinkWindow {
     long roundTrip = Math.max(1, nowNanos - sentNanos);
     remember(roundTrip, nowNanos);
     measure(bytes, nowNanos);
-    if (roundTrip <= fastest() + Math.max(QUEUE_MS * NANOS_PER_MS, fastest())) {
-      if (isInUse) {
-        limit = Math.min(BYTES_MAX, limit + bytes);
-      }
-    } else {
+    if (isInUse && roundTrip <= tolerated()) {
+      limit = Math.min(BYTES_MAX, limit + bytes);
+    }
+    watchQueue(roundTrip, nowNanos);
+    isInUse = !hasRoom();
+  }
+
+  private long tolerated() {
+    return fastest() + Math.max(QUEUE_MS * NANOS_PER_MS, fastest());
+  }
+
+  private void watchQueue(long roundTrip, long nowNanos) {
+    standingNanos = Math.min(standingNanos, roundTrip);
+    if (nowNanos - standingSinceNanos < Math.max(STANDING_NANOS, fastest())) {
+      return;
+    }
+    if (standingNanos > tolerated()) {
       shrink(nowNanos, roundTrip);
     }
-    isInUse = !hasRoom();
+    standingNanos = Long.MAX_VALUE;
+    standingSinceNanos = nowNanos;
   }
 
   /** A chunk was given up. */
