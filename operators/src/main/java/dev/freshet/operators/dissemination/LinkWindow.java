@@ -6,10 +6,10 @@ package dev.freshet.operators.dissemination;
  * way.
  *
  * <p>The window grows by what is acknowledged while all of it is in use and acknowledgements come
- * within the fastest recent one plus {@link #QUEUE_MS}; it shrinks when for a while all take longer.
- * This is the idea of delay-based congestion control (Vegas), for chunks in place of packets: the
- * bottleneck may be a broker or a disk as well as the network. Their pauses make single
- * acknowledgements slow; only a queue that stands makes all of them slow (CoDel, RFC 8289).
+ * within the fastest recent one plus a quarter, or {@link #QUEUE_MS}; it shrinks when for a while
+ * all take longer. This is the idea of delay-based congestion control (Vegas), for chunks in place
+ * of packets: the bottleneck may be a broker or a disk as well as the network. Their pauses make
+ * single acknowledgements slow; only a queue that stands makes all of them slow (CoDel, RFC 8289).
  *
  * <p>Times are nanoseconds of one monotonic clock.
  */

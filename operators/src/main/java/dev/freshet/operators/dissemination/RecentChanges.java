@@ -19,8 +19,8 @@ final class RecentChanges {
   private final int shard;
   private final long bytesMax;
 
-  /** By offset, ascending: a key that changes moves to the end. */
-  private final Map<String, ChunkEntry> byKey = new LinkedHashMap<>();
+  /** By offset, ascending: a key that changes moves to the end, as one that is accessed does. */
+  private final Map<String, ChunkEntry> byKey = new LinkedHashMap<>(16, 0.75f, true);
 
   private long prunedUpto;
   private long bytes;
@@ -37,11 +37,14 @@ final class RecentChanges {
 
   /** Takes a change in; where an older version comes later, the newer one stands for both. */
   void add(KeyChange change, long offset) {
-    ChunkEntry replaced = byKey.remove(change.key());
-    boolean isOutOfOrder = replaced != null && replaced.change().isNewerThan(change);
-    KeyChange newest = isOutOfOrder ? replaced.change() : change;
-    bytes += size(newest) - (replaced == null ? 0 : size(replaced.change()));
-    byKey.put(change.key(), new ChunkEntry(shard, offset, newest));
+    ChunkEntry replaced = byKey.put(change.key(), new ChunkEntry(shard, offset, change));
+    if (replaced == null) {
+      bytes += size(change);
+    } else if (replaced.change().isNewerThan(change)) {
+      byKey.put(change.key(), new ChunkEntry(shard, offset, replaced.change()));
+    } else {
+      bytes += size(change) - size(replaced.change());
+    }
     if (bytes > bytesMax) {
       prune();
     }
