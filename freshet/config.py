@@ -1,10 +1,11 @@
 """Deployment configuration: which Kafka, which Redis for each region, which Flink.
 
-One flat YAML file; every field may be overridden by an environment variable ``FRESHET_<FIELD>``::
+One flat YAML file; every field may be overridden by an environment variable ``FRESHET_<FIELD>``,
+and that on the command line. Secrets are given by reference (``freshet/secrets.py``)::
 
     kafka_bootstrap: broker-1:9092,broker-2:9092
     kafka_properties: {security.protocol: SASL_SSL, sasl.mechanism: PLAIN,
-                       sasl.username: me, sasl.password: "..."}
+                       sasl.username: me, sasl.password: "${file:/run/secrets/kafka}"}
     redis:
       aws:eu-west-1: redis://cache.eu:6379/0
     home_region: aws:eu-west-1
@@ -28,49 +29,52 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import yaml
 
+from freshet.config_checks import problems_of
+from freshet.config_sources import Sources, read_sources
+from freshet.config_sources import stack_config_file as stack_config_file
+from freshet.config_sources import stack_home as stack_home
 from freshet.durations import parse_duration_ms
 from freshet.errors import ConfigError
 from freshet.kafka_clients import (
     admin_properties,
     client_properties,
-    connection_problems,
     java_properties,
 )
 from freshet.regions import (
     DEFAULT_INBOX_PARTITIONS,
     DESTINATION,
-    REGION_NAME,
-    WAYPOINT,
     Region,
     dead_letters_topic,
     inbox_topic,
-    region_problems,
     regions_of,
     text_mapping,
+    unknown_field,
+)
+from freshet.secrets import (
+    SecretError,
+    has_literal,
+    has_literal_password,
+    is_secret_property,
+    mask_properties,
+    mask_url,
+    resolve,
+    resolve_url,
+    shown,
 )
 
 if TYPE_CHECKING:
     from freshet.table import FeatureTable
 
-START_OFFSETS = ("committed-or-earliest", "earliest", "latest")
-"""Where a job without a checkpoint starts to read its topics."""
-
 DEFAULT_HOME_REGION = "local:home"
 """Region of the embedded stack's feature jobs."""
-
-_ENVIRONMENT_PREFIX = "FRESHET_"
-_TOPIC_PREFIX = re.compile(r"[A-Za-z0-9._-]*")
-_REDIS_SCHEMES = ("redis", "rediss", "unix")
 
 _PLACES = ("redis", "home_region", "region", "regions")
 """Fields that are checked against each other, once all of them could be read."""
@@ -88,8 +92,9 @@ class Config:
     """Kafka's bootstrap servers, ``host:port[,host:port]``."""
 
     redis: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Region (``provider:region``) to the URL of its Redis (``redis://``, ``rediss://``). The
-    region that this configuration is for must be in it, unless it is a waypoint."""
+    """Region (``provider:region``) to the URL of its Redis: ``redis://``, with TLS ``rediss://``,
+    an ACL user as ``rediss://user:${file:/path}@host:port/0``. The region that this configuration
+    is for must be in it, unless it is a waypoint."""
 
     home_region: str = DEFAULT_HOME_REGION
     """Region whose Redis the feature jobs write, and where tables are sent from."""
@@ -102,17 +107,30 @@ class Config:
     among them for its role and its inbox."""
 
     profiles: str | None = None
-    """Path or URL of the planner's folder of prices and bandwidths; None: the shipped ones."""
+    """Path or URL of the planner's folder of prices and bandwidths; if not given, those that
+    ship with Freshet."""
 
     kafka_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Further client properties, by librdkafka's names; the Java side's are derived from them.
-    They hold for other regions' brokers, too, unless those have their own."""
+    """Further properties of Kafka's clients (TLS, SASL, ...), by librdkafka's names; those of the
+    Java clients are derived from them. They hold for other regions' brokers, too, unless those have
+    their own."""
 
     topic_prefix: str = ""
     """Goes before the name of every topic."""
 
     redis_cluster: bool = False
     """Whether the URLs name nodes of Redis Clusters."""
+
+    redis_ca: str | None = None
+    """PEM file of the authorities that vouch for ``rediss://`` servers, at the same path for
+    commands and TaskManagers; if not given, those of the system and of Java."""
+
+    redis_certificate: str | None = None
+    """PEM file of the certificate that is shown to ``rediss://`` servers, for those that ask for
+    one, as Redis does by default; at the same path for commands and TaskManagers."""
+
+    redis_key: str | None = None
+    """PEM file of its private key, PKCS#8 without a password."""
 
     store_prefix: str = ""
     """Goes before every key in Redis."""
@@ -121,21 +139,23 @@ class Config:
     """How long a delete is remembered, so that an older write cannot resurrect the key; ms."""
 
     start_offsets: str = "committed-or-earliest"
-    """Where a job without a checkpoint starts to read: one of ``START_OFFSETS``."""
+    """Where a job without a checkpoint starts to read: ``committed-or-earliest``, ``earliest`` or
+    ``latest``."""
 
     priority_share: float = 0.02
     """Share of the changes, the most significant ones, that may go out of turn while a link to
     another region is behind, 0 to 1."""
 
     flink_rest: str | None = None
-    """Flink's REST address, ``http://host:port``; None where no job is submitted."""
+    """Flink's REST address, ``http://host:port``; not needed where no job is submitted."""
 
     flink_python: str | None = None
-    """Interpreter on the TaskManagers; None for the one that runs the CLI (embedded stack)."""
+    """Python interpreter on the TaskManagers; if not given, the path of the one that runs the
+    command."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "region", self.region or self.home_region)
-        problems = _problems(self)
+        problems = problems_of(self)
         if problems:
             raise ConfigError(problems)
         for name in ("redis", "regions", "kafka_properties"):
@@ -146,7 +166,10 @@ class Config:
 
     @classmethod
     def load(
-        cls, path: str | Path | None = None, environment: Mapping[str, str] | None = None
+        cls,
+        path: str | Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        overrides: Sequence[str] = (),
     ) -> Config:
         """Reads the configuration that applies here.
 
@@ -159,22 +182,36 @@ class Config:
         Args:
             path: a YAML file.
             environment: in place of ``os.environ``.
+            overrides: ``field=value`` each, in the environment's notation, over all others.
 
         Raises:
             ConfigError: with every problem, or when there is no configuration at all.
         """
+        return cls.from_sources(cls.sources(path, environment, overrides))
+
+    @classmethod
+    def sources(
+        cls,
+        path: str | Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        overrides: Sequence[str] = (),
+    ) -> Sources:
+        """What :meth:`load` reads, before it is checked, with the source of each field.
+
+        Raises:
+            ConfigError: the file cannot be read, or there is no configuration at all.
+        """
         env = os.environ if environment is None else environment
-        file = _find_file(path, env)
-        problems: list[str] = []
-        values: dict[str, Any] = {} if file is None else _read_file(file, problems)
-        values |= _overrides(env, values, problems)
-        subject = "configuration" if file is None else f"configuration {file}"
-        if file is None and not values:
-            raise ConfigError(
-                ["no stack runs here and no configuration is given; start one with 'freshet up',"
-                 " or name a file with FRESHET_CONFIG"]
-            )  # fmt: skip
-        return cls._from_values(values, problems, subject)
+        return read_sources(field_names(), path, env, overrides, DEFAULT_HOME_REGION)
+
+    @classmethod
+    def from_sources(cls, sources: Sources) -> Config:
+        """Checks what was read.
+
+        Raises:
+            ConfigError: with every problem.
+        """
+        return cls._from_values(sources.values, list(sources.problems), sources.subject)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], subject: str = "configuration") -> Config:
@@ -191,7 +228,7 @@ class Config:
         checked: dict[str, Any] = {}
         for name, value in values.items():
             if name not in known:
-                problems.append(f"unknown field {name!r}; known are {', '.join(known)}")
+                problems.append(unknown_field(name, known))
                 continue
             try:
                 checked[name] = _PARSERS[name](value)
@@ -214,13 +251,56 @@ class Config:
             object.__setattr__(candidate, name, checked.get(name, default))
         object.__setattr__(candidate, "region", candidate.region or candidate.home_region)
         places = all(name in checked for name in _PLACES if name in values)
-        raise ConfigError(problems + _problems(candidate, places=places), subject)
+        raise ConfigError(problems + problems_of(candidate, places=places), subject)
 
     def to_dict(self) -> dict[str, Any]:
-        """Every field as plain YAML and JSON types."""
+        """Every field as plain YAML and JSON types; it holds the secrets that are written out."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         plain = {n: dict(v) if isinstance(v, Mapping) else v for n, v in values.items()}
         return plain | {"regions": {n: region.to_dict() for n, region in self.regions.items()}}
+
+    def masked(self) -> dict[str, Any]:
+        """The same with the mask in place of every secret that is written out."""
+        plain = self.to_dict()
+        for region in plain["regions"].values():
+            region["kafka_properties"] = (
+                None
+                if region["kafka_properties"] is None
+                else mask_properties(region["kafka_properties"])
+            )
+        return plain | {
+            "redis": {region: mask_url(url) for region, url in self.redis.items()},
+            "kafka_properties": mask_properties(self.kafka_properties),
+        }
+
+    def written_out_secrets(self) -> list[str]:
+        """Problems for what hands this configuration on: secrets that are no references."""
+        places = {"kafka_properties": self.kafka_properties} | {
+            f"regions.{name}.kafka_properties": region.kafka_properties or {}
+            for name, region in self.regions.items()
+        }
+        found = [
+            f"{place}.{name}"
+            for place, properties in places.items()
+            for name, value in properties.items()
+            if is_secret_property(name) and has_literal(value)
+        ]
+        found += [f"redis.{name}" for name, url in self.redis.items() if has_literal_password(url)]
+        return [
+            f"{place}: the secret is written out, and a job's graph would show it; put"
+            " ${file:/path} or ${env:NAME} in its place"
+            for place in found
+        ]
+
+    def check_secrets_of_jobs(self) -> None:
+        """Makes sure that a job gets no secret but by reference.
+
+        Raises:
+            ConfigError: with every secret that is written out.
+        """
+        problems = self.written_out_secrets()
+        if problems:
+            raise ConfigError(problems)
 
     def write(self, path: Path) -> None:
         """Writes the configuration as YAML, readable by its owner only: it may hold passwords."""
@@ -232,7 +312,7 @@ class Config:
 
     @property
     def home_redis(self) -> str:
-        """URL of the home region's Redis.
+        """URL of the home region's Redis; its secrets may be references.
 
         Raises:
             ConfigError: the configuration is another region's and does not have it.
@@ -263,7 +343,11 @@ class Config:
         Args:
             table: the table.
             uid_prefix: goes before the uid of every operator, in a job of several tables.
+
+        Raises:
+            ConfigError: a secret is written out.
         """
+        self.check_secrets_of_jobs()
         return {
             "kafka": self.kafka_java_properties(),
             "redis": self._redis_dict(self.home_redis),
@@ -276,12 +360,14 @@ class Config:
     def dissemination_dict(self, job: str, uid_prefix: str = "") -> dict[str, Any]:
         """What the Java operators that take changes to regions need to know of the deployment.
 
-        It holds passwords.
-
         Args:
             job: names the consumer group, together with the region.
             uid_prefix: goes before the uid of every operator.
+
+        Raises:
+            ConfigError: a secret is written out.
         """
+        self.check_secrets_of_jobs()
         others = {name: region for name, region in self.regions.items() if name != self.region}
         return {
             "region": self.region,
@@ -312,17 +398,23 @@ class Config:
         return {
             "url": url,
             "cluster": self.redis_cluster,
+            "ca": self.redis_ca,
+            "certificate": self.redis_certificate,
+            "key": self.redis_key,
             "prefix": self.store_prefix,
             "tombstone_retention_ms": self.tombstone_retention_ms,
         }
 
     def kafka_client_properties(self, region: str | None = None) -> dict[str, str]:
-        """Properties of a librdkafka client (confluent-kafka).
+        """Properties of a librdkafka client (confluent-kafka), with their secrets.
 
         Args:
             region: whose broker; None for the one of this configuration's region.
+
+        Raises:
+            ConfigError: a secret is not there any more.
         """
-        return client_properties(*self._broker(region))
+        return client_properties(*self._resolved_broker(region))
 
     def kafka_admin_properties(self, region: str | None = None) -> dict[str, Any]:
         """The same for kafka-python, which administers the topics.
@@ -331,16 +423,51 @@ class Config:
 
         Args:
             region: whose broker; None for the one of this configuration's region.
+
+        Raises:
+            ConfigError: a secret is not there any more.
         """
-        return admin_properties(*self._broker(region))
+        return admin_properties(*self._resolved_broker(region))
 
     def kafka_java_properties(self, region: str | None = None) -> dict[str, str]:
         """The same for a Java client, which names a login and a certificate differently.
+
+        References to secrets are left to the client: it resolves them where it runs.
 
         Args:
             region: whose broker; None for the one of this configuration's region.
         """
         return java_properties(*self._broker(region))
+
+    def kafka_fields(self, region: str | None = None) -> tuple[str, str]:
+        """Names of the fields that a broker's address and its clients' properties come from.
+
+        Args:
+            region: whose broker; None for the one of this configuration's region.
+        """
+        if region is None or region == self.region:
+            return "kafka_bootstrap", "kafka_properties"
+        of_region = f"regions.{region}."
+        inherited = self.regions[region].kafka_properties is None
+        return f"{of_region}kafka_bootstrap", f"{'' if inherited else of_region}kafka_properties"
+
+    def redis_url(self, region: str) -> str:
+        """URL of a region's Redis, with its secrets.
+
+        Raises:
+            ConfigError: a secret is not there any more.
+        """
+        try:
+            return resolve_url(self.redis[region])
+        except SecretError as error:
+            raise ConfigError([f"redis.{region}: {error}"]) from None
+
+    def _resolved_broker(self, region: str | None) -> tuple[str, dict[str, str]]:
+        bootstrap, properties = self._broker(region)
+        try:
+            return bootstrap, {name: resolve(value) for name, value in properties.items()}
+        except SecretError as error:
+            raise ConfigError([f"kafka_properties of {region or self.region}: {error}"]) from None
 
     def _broker(self, region: str | None) -> tuple[str, Mapping[str, str]]:
         """Bootstrap servers and client properties of a region's broker, as reached from here."""
@@ -354,113 +481,14 @@ class Config:
         )
 
 
-def stack_home(environment: Mapping[str, str] | None = None) -> Path:
-    """Folder of the embedded stack's state: ``$FRESHET_HOME``, else ``./.freshet``."""
-    env = os.environ if environment is None else environment
-    return Path(env.get(f"{_ENVIRONMENT_PREFIX}HOME") or ".freshet").absolute()
-
-
-def stack_config_file(home: Path) -> Path:
-    """The configuration that a running embedded stack leaves for clients and jobs."""
-    return home / "config.yaml"
-
-
-def _find_file(path: str | Path | None, env: Mapping[str, str]) -> Path | None:
-    named = path or env.get(f"{_ENVIRONMENT_PREFIX}CONFIG")
-    if named:
-        file = Path(named)
-        if not file.is_file():
-            raise ConfigError([f"{file} is no file; check the path or unset FRESHET_CONFIG"])
-        return file
-    embedded = stack_config_file(stack_home(env))
-    return embedded if embedded.is_file() else None
-
-
-def _read_file(file: Path, problems: list[str]) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError([f"cannot be read: {error}"], f"configuration {file}") from error
-    except yaml.YAMLError as error:
-        reason = " ".join(str(error).split())
-        raise ConfigError([f"is no YAML: {reason}"], f"configuration {file}") from error
-    if not isinstance(values, dict):
-        problems.append("is no mapping of field names to values")
-        return {}
-    return {str(name): value for name, value in values.items()}
-
-
-def _overrides(
-    env: Mapping[str, str], values: Mapping[str, Any], problems: list[str]
-) -> dict[str, Any]:
-    overrides: dict[str, Any] = {}
-    for definition in dataclasses.fields(Config):
-        variable = f"{_ENVIRONMENT_PREFIX}{definition.name.upper()}"
-        text = env.get(variable)
-        if text is None:
-            continue
-        try:
-            overrides[definition.name] = _ENVIRONMENT_READERS.get(definition.name, str)(text)
-        except ValueError as error:
-            problems.append(f"{variable}: {error}")
-    redis = overrides.get("redis")
-    if isinstance(redis, str):
-        both = {**values, **overrides}
-        own = both.get("region") or both.get("home_region", DEFAULT_HOME_REGION)
-        overrides["redis"] = {own: redis}
-    return overrides
-
-
-def _environment_redis(text: str) -> str | dict[str, str]:
-    """One URL (of the configuration's region), or ``region=url`` pairs with commas between."""
-    if text.startswith(tuple(f"{scheme}:" for scheme in _REDIS_SCHEMES)):
-        return text
-    return _environment_pairs(text)
-
-
-def _environment_pairs(text: str) -> dict[str, str]:
-    pairs = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, value = part.partition("=")
-        if not equals:
-            raise ValueError(f"{part!r} is no name=value; separate pairs by commas")
-        pairs[name.strip()] = value.strip()
-    return pairs
-
-
-def _environment_yaml(text: str) -> object:
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(f"is no YAML: {' '.join(str(error).split())}") from error
-
-
-def _environment_bool(text: str) -> bool:
-    known = {
-        "1": True,
-        "true": True,
-        "yes": True,
-        "0": False,
-        "false": False,
-        "no": False,
-        "": False,
-    }
-    if text.lower() not in known:
-        raise ValueError(f"{text!r} is neither true nor false")
-    return known[text.lower()]
-
-
-_ENVIRONMENT_READERS: dict[str, Callable[[str], Any]] = {
-    "redis": _environment_redis,
-    "regions": _environment_yaml,
-    "kafka_properties": _environment_pairs,
-    "redis_cluster": _environment_bool,
-}
+def field_names() -> tuple[str, ...]:
+    """Names of all fields, in their order."""
+    return tuple(definition.name for definition in dataclasses.fields(Config))
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{shown(value)} is no text")
     return value
 
 
@@ -470,7 +498,7 @@ def _optional_text(value: object) -> str | None:
 
 def _boolean(value: object) -> bool:
     if not isinstance(value, bool):
-        raise TypeError(f"{value!r} is neither true nor false")
+        raise TypeError(f"{shown(value)} is neither true nor false")
     return value
 
 
@@ -484,8 +512,11 @@ def _milliseconds(value: object) -> int:
 
 def _number(value: object) -> float:
     if isinstance(value, bool):
-        raise TypeError(f"{value!r} is no number")
-    return float(value)  # type: ignore[arg-type]
+        raise TypeError(f"{shown(value)} is no number")
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise TypeError(f"{shown(value)} is no number") from None
 
 
 _PARSERS: dict[str, Callable[[Any], Any]] = {
@@ -498,6 +529,9 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "kafka_properties": text_mapping,
     "topic_prefix": _text,
     "redis_cluster": _boolean,
+    "redis_ca": _optional_text,
+    "redis_certificate": _optional_text,
+    "redis_key": _optional_text,
     "store_prefix": _text,
     "tombstone_retention_ms": _milliseconds,
     "start_offsets": _text,
@@ -518,91 +552,3 @@ def _default(definition: dataclasses.Field[Any]) -> Any:
     if definition.default_factory is not dataclasses.MISSING:
         return definition.default_factory()
     return definition.default
-
-
-def _problems(config: Config, *, places: bool = True) -> list[str]:
-    return [
-        *_kafka_problems(config),
-        *_redis_problems(config),
-        *region_problems(
-            config.regions, config.region, config.kafka_bootstrap, config.topic_prefix
-        ),
-        *(_place_problems(config) if places else ()),
-        *_job_problems(config),
-    ]
-
-
-def _kafka_problems(config: Config) -> list[str]:
-    problems = connection_problems("", config.kafka_bootstrap, config.kafka_properties)
-    if not _TOPIC_PREFIX.fullmatch(config.topic_prefix):
-        problems.append(
-            f"topic_prefix: {config.topic_prefix!r} has characters that no topic name may have;"
-            " use letters, digits, '.', '_' and '-'"
-        )
-    return problems
-
-
-def _redis_problems(config: Config) -> list[str]:
-    problems = []
-    for region, url in config.redis.items():
-        if not REGION_NAME.fullmatch(region):
-            problems.append(f"redis: region {region!r} is not provider:region")
-        parts = urlsplit(url)
-        if parts.scheme not in _REDIS_SCHEMES or not (parts.netloc or parts.path):
-            problems.append(f"redis: {_without_password(url)!r} of {region} is no redis:// URL")
-    if config.tombstone_retention_ms <= 0:
-        problems.append(
-            f"tombstone_retention_ms: {config.tombstone_retention_ms} is not above 0; a delete"
-            " that is forgotten at once can be undone by an older write"
-        )
-    return problems
-
-
-def _place_problems(config: Config) -> list[str]:
-    """What the fields that tell what is where have wrong between them."""
-    if not config.redis and config.role != WAYPOINT:
-        return ["redis is missing"]
-    problems = []
-    is_home = config.region == config.home_region
-    field_name = "home_region" if is_home else "region"
-    if not is_home and not REGION_NAME.fullmatch(config.region):
-        problems.append(f"region: {config.region!r} is not provider:region")
-    if config.region not in config.redis and config.role != WAYPOINT:
-        problems.append(
-            f"{field_name}: {config.region!r} has no URL in redis, which has"
-            f" {', '.join(config.redis) or 'none'}"
-        )
-    if not is_home and config.home_region not in config.regions:
-        problems.append(
-            f"home_region: {config.home_region!r} is not in regions; add it with the address of"
-            " its broker, which this region reports to"
-        )
-    home = config.regions.get(config.home_region)
-    if home is not None and home.role == WAYPOINT:
-        problems.append(
-            f"regions.{config.home_region}.role: the home region keeps the tables and is no"
-            " waypoint; leave the role out"
-        )
-    return problems
-
-
-def _job_problems(config: Config) -> list[str]:
-    problems = []
-    if config.start_offsets not in START_OFFSETS:
-        problems.append(
-            f"start_offsets: {config.start_offsets!r} is none of {', '.join(START_OFFSETS)}"
-        )
-    if not 0 <= config.priority_share <= 1:
-        problems.append(
-            f"priority_share: {config.priority_share} is not between 0 and 1; 0 sends all changes"
-            " in their turn"
-        )
-    if config.flink_rest is not None:
-        parts = urlsplit(config.flink_rest)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            problems.append(f"flink_rest: {config.flink_rest!r} is not http://host:port")
-    return problems
-
-
-def _without_password(url: str) -> str:
-    return re.sub(r":[^:@/]*@", ":***@", url)

@@ -28,6 +28,10 @@ class ConfigError(FreshetError):
         return f"{self.subject}: {count} problem{'s' * (count != 1)}: " + "; ".join(self.problems)
 
 
+class NotAnsweringError(FreshetError):
+    """A server does not answer now, which may pass by itself; a refusal is something else."""
+
+
 class StackError(FreshetError):
     """A server of the embedded stack did not start, stop or answer in time."""
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from freshet.errors import ConfigError
-from freshet.kafka_clients import connection_problems
+from freshet.kafka_checks import connection_problems
+from freshet.secrets import shown
 
 REGION_NAME = re.compile(r"[A-Za-z0-9][\w.-]*:[A-Za-z0-9][\w.-]*", re.ASCII)
 """``provider:region``."""
@@ -31,13 +33,15 @@ class Region:
     """A region as the jobs of the region that a configuration is for see it."""
 
     kafka_bootstrap: str | None = None
-    """Its broker's bootstrap servers as reached from here; None only for the region itself."""
+    """Its broker's bootstrap servers as reached from the configuration's region. Left out only for
+    that region itself."""
 
     kafka_properties: Mapping[str, str] | None = field(default=None, repr=False)
-    """Further client properties of its broker; None: the same as for this region's own."""
+    """Properties of the clients of its broker, in place of the configuration's
+    ``kafka_properties``."""
 
     role: str = DESTINATION
-    """One of ``ROLES``."""
+    """``destination``, or ``waypoint``: has no Redis and only sends on."""
 
     inbox_partitions: int = DEFAULT_INBOX_PARTITIONS
     """Partitions of its inbox: the most subtasks that its region job can have."""
@@ -70,7 +74,7 @@ def regions_of(value: object) -> dict[str, Region]:
         ConfigError: with every field that is unknown or has the wrong type.
     """
     if not isinstance(value, Mapping):
-        raise ConfigError([f"{value!r} is no mapping of regions"])
+        raise ConfigError(["is no mapping of regions' names to their fields"])
     problems: list[str] = []
     regions = {str(name): _region_of(str(name), v, problems) for name, v in value.items()}
     if problems:
@@ -115,13 +119,13 @@ def region_problems(
 
 def _region_of(name: str, value: object, problems: list[str]) -> Region:
     if not isinstance(value, Mapping):
-        problems.append(f"{name}: {value!r} is no mapping, such as {{kafka_bootstrap: host:9092}}")
+        problems.append(f"{name}: is no mapping, such as {{kafka_bootstrap: host:9092}}")
         return Region()
     known = [f.name for f in dataclasses.fields(Region)]
     fields: dict[str, Any] = {}
     for field_name, field_value in value.items():
         if field_name not in known:
-            problems.append(f"{name}: unknown field {field_name!r}; known are {', '.join(known)}")
+            problems.append(f"{name}: {unknown_field(field_name, known)}")
             continue
         try:
             fields[field_name] = _PARSERS[field_name](field_value)
@@ -150,13 +154,13 @@ def _problems_of(name: str, region: Region) -> list[str]:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{shown(value)} is no text")
     return value
 
 
 def _integer(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{value!r} is no whole number")
+        raise TypeError(f"{shown(value)} is no whole number")
     return value
 
 
@@ -164,11 +168,23 @@ def text_mapping(value: object) -> dict[str, str]:
     """The mapping with its values as text, as Kafka's properties are.
 
     Raises:
-        TypeError: it is no mapping.
+        TypeError: it is no mapping, or something in it has no value.
     """
     if not isinstance(value, Mapping):
-        raise TypeError(f"{value!r} is no mapping")
+        # Not quoted: it may hold a secret.
+        raise TypeError("is no mapping of names to values, such as {name: value}")
+    empty = [str(name) for name, each in value.items() if each is None]
+    if empty:
+        raise TypeError(f"{', '.join(empty)} has no value; leave it out or give it one")
     return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
+
+
+def unknown_field(name: object, known: Iterable[str]) -> str:
+    """Says that a field is unknown, and which one may be meant."""
+    names = list(known)
+    near = difflib.get_close_matches(str(name), names, n=1)
+    meant = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
+    return f"unknown field {shown(name)}; {meant}"
 
 
 _PARSERS: dict[str, Callable[[Any], object]] = {

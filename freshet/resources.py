@@ -16,6 +16,11 @@ def schema_path(name: str) -> Path:
     return _existing(_DATA_DIR / "schemas" / f"{name}.avsc")
 
 
+def earlier_schema_paths(name: str) -> list[Path]:
+    """Paths of an Avro schema as the releases had it."""
+    return sorted((_DATA_DIR / "schemas" / "history").glob(f"*/{name}.avsc"))
+
+
 def script_path(name: str) -> Path:
     """Path of a script that runs inside Redis, such as ``write_if_newer.lua``."""
     return _existing(_DATA_DIR / name)

@@ -11,10 +11,17 @@ from typing import Any
 
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
-from kafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+from kafka.errors import (
+    ClusterAuthorizationFailedError,
+    KafkaError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    for_code,
+)
 
 from freshet.config import Config
-from freshet.errors import FreshetError
+from freshet.errors import FreshetError, NotAnsweringError
+from freshet.kafka_access import check_access
 from freshet.regions import DEFAULT_INBOX_PARTITIONS, dead_letters_topic, inbox_topic
 
 DEFAULT_PARTITIONS = 4
@@ -163,7 +170,7 @@ def describe_log(config: Config, topic: str) -> Log:
     """Asks the broker of the configuration's region for a topic's id and partitions.
 
     Raises:
-        FreshetError: there is no such topic, or the broker does not answer.
+        FreshetError: there is no such topic, or the broker does not answer or refuses.
     """
     admin = _admin(config, None)
     try:
@@ -182,13 +189,14 @@ def describe_log(config: Config, topic: str) -> Log:
 
 
 def _admin(config: Config, region: str | None) -> KafkaAdminClient:
+    check_access(config.kafka_client_properties(region), config.kafka_fields(region))
     properties = config.kafka_admin_properties(region)
     try:
         return KafkaAdminClient(request_timeout_ms=_REQUEST_TIMEOUT_MS, **properties)
     except KafkaError as error:
         where = ",".join(properties["bootstrap_servers"])
-        name = "kafka_bootstrap" if region is None else f"regions.{region}.kafka_bootstrap"
-        raise FreshetError(
+        name, _ = config.kafka_fields(region)
+        raise NotAnsweringError(
             f"Kafka at {where} does not answer ({error}); check {name} and that the broker runs"
         ) from error
 
@@ -207,7 +215,8 @@ def create_missing_topics(
         The names of the created ones.
 
     Raises:
-        FreshetError: Kafka does not answer, or refuses.
+        NotAnsweringError: Kafka does not answer.
+        FreshetError: it refuses.
     """
     admin = _admin(config, region)
     try:
@@ -222,12 +231,20 @@ def create_missing_topics(
             except TopicAlreadyExistsError:
                 # Somebody else was faster: the topic is there, which is what was wanted.
                 continue
+            except (TopicAuthorizationFailedError, ClusterAuthorizationFailedError) as error:
+                where, properties = config.kafka_fields(region)
+                raise FreshetError(
+                    f"topic {topic.name} is missing, or the user of {properties} may not see it,"
+                    f" and may not create it at {where}; let it CREATE topics of this prefix, or"
+                    " create the topic and let it DESCRIBE it (docs/security.md)"
+                ) from error
             except KafkaError as error:
                 raise FreshetError(f"topic {topic.name} cannot be created: {error}") from error
         _wait_for(admin, created)
         return created
     except KafkaError as error:
         where = ",".join(config.kafka_admin_properties(region)["bootstrap_servers"])
-        raise FreshetError(f"Kafka at {where} failed: {error}") from error
+        kind = NotAnsweringError if error.retriable else FreshetError
+        raise kind(f"Kafka at {where} failed: {error}") from error
     finally:
         admin.close()

@@ -69,6 +69,19 @@ def registered_table(
     return None if definition is None else dict(json.loads(definition))
 
 
+def registered_tables(redis: AnyRedis, *, store_prefix: str = "") -> dict[str, dict[str, Any]]:
+    """The definitions of all registered tables by name, as ``FeatureTable.to_dict()`` gave them.
+
+    Needs no more rights than a reader of features has.
+
+    Raises:
+        StoreUnavailableError: the store does not answer, or refuses.
+    """
+    names = registered_names(redis, store_prefix=store_prefix)
+    found = {name: registered_table(redis, name, store_prefix=store_prefix) for name in names}
+    return {name: each for name, each in found.items() if each is not None}
+
+
 def registered_names(redis: AnyRedis, *, store_prefix: str = "") -> list[str]:
     """Names of all registered tables, sorted.
 

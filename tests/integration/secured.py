@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from freshet.stack.kafka import Security
-from freshet.stack.layout import QUICK_JVM, java
-from freshet.stack.ports import LOOPBACK
+from tests.integration.security.certificates import STORE_PASSWORD, Certificates
 
-_STORE_PASSWORD = "changeit"
-_STORE_ACCESS = ("-storepass", _STORE_PASSWORD)
-_KEYTOOL_TIMEOUT_S = 120.0
 _LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
@@ -22,38 +17,36 @@ class Secured:
 
     broker: Security
     client_properties: dict[str, str]
-    """As a configuration's ``kafka_properties``."""
+    """With the password."""
+
+    password_file: Path
+
+    @property
+    def references(self) -> dict[str, str]:
+        """The same as a configuration's ``kafka_properties``: the password is in its file alone."""
+        return self.client_properties | {"sasl.password": f"${{file:{self.password_file}}}"}
 
 
 def secured(folder: Path, user: str = "freshet", password: str = 'quoted "secret"') -> Secured:
-    """Makes a certificate of loopback that signs itself, and a login.
+    """Makes a certificate of loopback and the authority that vouches for it, and a login.
 
     Args:
-        folder: for the key store and the certificate; made when missing.
+        folder: for the certificates and the password; made when missing.
         user: name of the login.
         password: of the login.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    store, certificate = folder / "broker.p12", folder / "broker.pem"
-    _keytool(
-        "-genkeypair",
-        *("-alias", "broker", "-keystore", str(store), "-storetype", "PKCS12"),
-        *("-keyalg", "EC", "-groupname", "secp256r1", "-validity", "2"),
-        *("-dname", "CN=localhost", "-ext", f"san=ip:{LOOPBACK}"),
-    )
-    _keytool(
-        "-exportcert", "-rfc", *("-alias", "broker", "-keystore", str(store)),
-        *("-file", str(certificate)),
-    )  # fmt: skip
+    certificates = Certificates(folder, ["broker"])
+    password_file = folder / "password"
+    password_file.write_text(f"{password}\n", encoding="utf-8")
     escaped = password.replace('"', '\\"')
     return Secured(
         Security(
             "SASL_SSL",
             {
                 "ssl.keystore.type": "PKCS12",
-                "ssl.keystore.location": str(store),
-                "ssl.keystore.password": _STORE_PASSWORD,
-                "ssl.key.password": _STORE_PASSWORD,
+                "ssl.keystore.location": str(certificates["broker"].store),
+                "ssl.keystore.password": STORE_PASSWORD,
+                "ssl.key.password": STORE_PASSWORD,
                 "sasl.enabled.mechanisms": "PLAIN",
                 # A file of properties takes a backslash for itself.
                 "plain.sasl.jaas.config": (
@@ -63,21 +56,10 @@ def secured(folder: Path, user: str = "freshet", password: str = 'quoted "secret
         ),
         {
             "security.protocol": "SASL_SSL",
-            "ssl.ca.location": str(certificate),
+            "ssl.ca.location": str(certificates.authority),
             "sasl.mechanism": "PLAIN",
             "sasl.username": user,
             "sasl.password": password,
         },
+        password_file,
     )
-
-
-def _keytool(*arguments: str) -> None:
-    program = Path(java()).resolve().with_name("keytool")
-    done = subprocess.run(
-        [str(program), *(f"-J{each}" for each in QUICK_JVM), *arguments, *_STORE_ACCESS],
-        capture_output=True,
-        text=True,
-        timeout=_KEYTOOL_TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -87,18 +87,30 @@ public record DeploymentConfig(
     return KafkaProperties.of(kafka);
   }
 
+  /** Leaves out the properties, which may hold passwords. */
+  @Override
+  public String toString() {
+    return "DeploymentConfig[region=" + region + ", group=" + group + "]";
+  }
+
   /**
    * A region's online store.
    *
    * @param url {@code redis://} or {@code rediss://}; of a cluster, some of its nodes, separated by
-   *     commas
+   *     commas; its secrets are references, see {@link dev.freshet.connectors.secret.Secrets}
    * @param cluster whether it is a Redis Cluster
+   * @param ca PEM file of the authorities that vouch for its certificates; null for Java's
+   * @param certificate PEM file of the certificate that is shown to it; null for none
+   * @param key PEM file of that certificate's private key; null for none
    * @param prefix of every key
    * @param tombstoneRetentionMs how long a deleted key's tombstone stays
    */
   public record Redis(
       String url,
       boolean cluster,
+      String ca,
+      String certificate,
+      String key,
       String prefix,
       @JsonProperty("tombstone_retention_ms") long tombstoneRetentionMs)
       implements Serializable {
@@ -114,8 +126,17 @@ public record DeploymentConfig(
           tombstoneRetentionMs == 0 ? DEFAULT_TOMBSTONE_RETENTION_MS : tombstoneRetentionMs;
     }
 
+    /** Leaves out the URL, which may hold a password. */
+    @Override
+    public String toString() {
+      return "Redis[cluster=" + cluster + ", prefix=" + prefix + "]";
+    }
+
     void sanityCheck(Problems problems) {
       problems.requireText(url, "redis.url");
+      problems.require(
+          (certificate == null) == (key == null),
+          "redis.certificate and redis.key must be given together");
       problems.requireAtLeast(tombstoneRetentionMs, 1, "redis.tombstone_retention_ms");
     }
   }

@@ -3,16 +3,19 @@ package dev.freshet.connectors.store;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
 import dev.freshet.connectors.format.DeploymentConfig;
+import dev.freshet.connectors.secret.Secrets;
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.ClientOptions.DisconnectedBehavior;
 import io.lettuce.core.MaintNotificationsConfig;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.SocketOptions;
+import io.lettuce.core.SslOptions;
 import io.lettuce.core.TimeoutOptions;
 import io.lettuce.core.cluster.SlotHash;
 import io.lettuce.core.resource.ClientResources;
 import io.lettuce.core.resource.DefaultClientResources;
+import java.io.File;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -66,7 +69,7 @@ final class RedisStore implements AutoCloseable {
   RedisStore(DeploymentConfig.Redis config, StoreListener listener) {
     this.cluster = config.cluster();
     this.listener = listener;
-    this.seeds = Arrays.stream(config.url().split(",")).map(RedisURI::create).toList();
+    this.seeds = Arrays.stream(config.url().split(",")).map(RedisStore::seed).toList();
     this.resources =
         DefaultClientResources.builder()
             .ioThreadPoolSize(THREADS)
@@ -81,7 +84,32 @@ final class RedisStore implements AutoCloseable {
             .socketOptions(
                 SocketOptions.builder().connectTimeout(CONNECT_TIMEOUT).keepAlive(true).build())
             .timeoutOptions(TimeoutOptions.enabled(COMMAND_TIMEOUT))
+            .sslOptions(tls(config))
             .build());
+  }
+
+  private static SslOptions tls(DeploymentConfig.Redis config) {
+    SslOptions.Builder options = SslOptions.builder().jdkSslProvider();
+    if (config.ca() != null) {
+      options.trustManager(new File(config.ca()));
+    }
+    if (config.certificate() != null) {
+      options.keyManager(new File(config.certificate()), new File(config.key()), null);
+    }
+    return options.build();
+  }
+
+  /** The address with its secrets, which are looked up here and now. */
+  private static RedisURI seed(String url) {
+    String resolved = Secrets.resolveUrl(url);
+    try {
+      return RedisURI.create(resolved);
+    } catch (IllegalArgumentException e) {
+      // Neither it nor its cause may go on: both quote the URL with the password.
+      throw new StoreException(
+          "redis.url is no redis:// URL; a password that is written out must be percent-encoded",
+          null);
+    }
   }
 
   /** Where the store is, without its credentials. */

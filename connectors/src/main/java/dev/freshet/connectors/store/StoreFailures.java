@@ -4,13 +4,17 @@ import io.lettuce.core.RedisCommandExecutionException;
 import io.lettuce.core.RedisCommandTimeoutException;
 import io.lettuce.core.RedisConnectionException;
 import io.lettuce.core.RedisException;
+import io.netty.handler.ssl.NotSslRecordException;
 import java.io.IOException;
+import java.security.cert.CertificateException;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Predicate;
+import java.util.regex.Pattern;
+import javax.net.ssl.SSLException;
 import org.apache.flink.util.ExceptionUtils;
 
 /**
@@ -26,8 +30,22 @@ final class StoreFailures {
   /** Redis before 7 wraps what a command in a script answered. */
   private static final String SCRIPT_FAILED = "ERR Error running script";
 
+  private static final Pattern ALERT =
+      Pattern.compile("alert: (certificate_\\w+|\\w+_certificate|unknown_ca|handshake_failure)");
+
   private static final List<Classifier> CHAIN =
       List.of(
+          new Classifier(
+              CertificateException.class::isInstance,
+              "name the authority of the server's certificate in redis_ca, and in redis.url the"
+                  + " host that it is made out to"),
+          new Classifier(
+              StoreFailures::isAlert,
+              "set redis_certificate and redis_key to a certificate whose authority the server"
+                  + " trusts"),
+          new Classifier(
+              NotSslRecordException.class::isInstance,
+              "begin redis.url with redis://: this port does not speak TLS"),
           fatal("WRONGPASS", "correct the user and password in redis.url"),
           fatal("NOAUTH", "add the user and password to redis.url"),
           fatal("ERR invalid password", "correct the password in redis.url"),
@@ -123,6 +141,13 @@ final class StoreFailures {
             && (failure.getMessage().startsWith(code)
                 || (failure.getMessage().startsWith(SCRIPT_FAILED)
                     && failure.getMessage().contains("-" + code + " ")));
+  }
+
+  /** The server ended the handshake and said why, which is about the client's certificate. */
+  private static boolean isAlert(Throwable failure) {
+    return failure instanceof SSLException
+        && failure.getMessage() != null
+        && ALERT.matcher(failure.getMessage()).find();
   }
 
   /** Lettuce throws the bare class for a connection that is closed or not yet there. */

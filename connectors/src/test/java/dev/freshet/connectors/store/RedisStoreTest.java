@@ -2,6 +2,7 @@ package dev.freshet.connectors.store;
 
 import static dev.freshet.connectors.testing.Changes.upsert;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.tuple;
 
 import dev.freshet.connectors.format.DeploymentConfig;
@@ -56,6 +57,18 @@ final class RedisStoreTest {
   static void stop() throws Exception {
     store.close();
     redis.close();
+  }
+
+  @Example
+  void anAddressThatIsNoUrlIsNotQuoted() {
+    DeploymentConfig.Redis wrong =
+        DeploymentConfig.parse(TestConfigs.deployment("redis://me:hid den@cache", false)).redis();
+    assertThat(wrong.toString()).doesNotContain("den");
+    assertThatThrownBy(() -> new RedisStore(wrong, new Quiet()))
+        .isInstanceOf(StoreException.class)
+        .hasMessageContaining("percent-encoded")
+        .hasMessageNotContaining("den@")
+        .hasNoCause();
   }
 
   private static final class Quiet implements StoreListener {

@@ -6,9 +6,13 @@ import io.lettuce.core.RedisCommandExecutionException;
 import io.lettuce.core.RedisCommandTimeoutException;
 import io.lettuce.core.RedisConnectionException;
 import io.lettuce.core.RedisException;
+import io.netty.handler.ssl.NotSslRecordException;
 import java.net.ConnectException;
+import java.security.cert.CertificateException;
+import java.util.Map;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletionException;
+import javax.net.ssl.SSLHandshakeException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -76,6 +80,33 @@ final class StoreFailuresTest {
     assertThat(StoreFailures.fatal("r", new ConnectException("refused"))).isEmpty();
     assertThat(StoreFailures.fatal("r", new CancellationException())).isEmpty();
     assertThat(StoreFailures.fatal("r", new RedisException("Connection is closed"))).isEmpty();
+  }
+
+  @Test
+  void failsWhereCertificatesDoNotFit() {
+    Throwable handshake = new SSLHandshakeException("PKIX path building failed");
+    handshake.initCause(new CertificateException("no trusted certificate found"));
+    for (Map.Entry<Throwable, String> each :
+        Map.of(
+                handshake,
+                "in redis_ca",
+                new SSLHandshakeException("Received fatal alert: certificate_required"),
+                "set redis_certificate and redis_key",
+                new NotSslRecordException("not an SSL/TLS record"),
+                "begin redis.url with redis://")
+            .entrySet()) {
+      Throwable failure = new RedisConnectionException("Unable to connect", each.getKey());
+      assertThat(StoreFailures.fatal("redis:6379", failure))
+          .get()
+          .satisfies(fatal -> assertThat(fatal).hasMessageContaining(each.getValue()));
+    }
+  }
+
+  @Test
+  void waitsForAServerThatEndsInTheMiddleOfAHandshake() {
+    Throwable ended = new SSLHandshakeException("Remote host terminated the handshake");
+    assertThat(StoreFailures.fatal("r", new RedisConnectionException("Unable to connect", ended)))
+        .isEmpty();
   }
 
   @Test
