@@ -10,14 +10,14 @@ import io
 import json
 import math
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import fastavro
 import fastavro.schema
 import numpy as np
 
 from freshet.errors import FreshetError
-from freshet.resources import schema_path
+from freshet.resources import earlier_schema_paths, schema_path
 
 SCHEMA_NAMES = (
     "FeatureValue",
@@ -54,13 +54,32 @@ def load_schema(name: str) -> Any:
 @cache
 def fingerprint(name: str) -> bytes:
     """CRC-64-AVRO fingerprint of a record's schema, 8 bytes, little-endian."""
-    canonical = fastavro.schema.to_parsing_canonical_form(load_schema(name))
+    return _fingerprint(load_schema(name))
+
+
+def _fingerprint(schema: Any) -> bytes:
+    canonical = fastavro.schema.to_parsing_canonical_form(schema)
     return bytes.fromhex(fastavro.schema.fingerprint(canonical, "CRC-64-AVRO"))
 
 
+class _Writer(NamedTuple):
+    """What a record was written with."""
+
+    name: str
+    schema: Any
+    is_present: bool
+
+
 @cache
-def _names_by_fingerprint() -> dict[bytes, str]:
-    return {fingerprint(name): name for name in SCHEMA_NAMES}
+def _writers() -> dict[bytes, _Writer]:
+    """By fingerprint: topics and the online store hold what any release wrote."""
+    writers = {}
+    for name in SCHEMA_NAMES:
+        for path in earlier_schema_paths(name):
+            schema = fastavro.parse_schema(json.loads(path.read_text(encoding="utf-8")))
+            writers[_fingerprint(schema)] = _Writer(name, schema, False)
+        writers[fingerprint(name)] = _Writer(name, load_schema(name), True)
+    return writers
 
 
 def encode(name: str, record: dict[str, Any]) -> bytes:
@@ -87,10 +106,10 @@ def encode_body(name: str, record: dict[str, Any]) -> bytes:
 
 
 def decode(data: bytes | memoryview) -> tuple[str, dict[str, Any]]:
-    """Decodes a single object of any record in ``schemas/``.
+    """Decodes a single object of any record in ``schemas/``, whichever release wrote it.
 
     Returns:
-        The name of its schema and the record.
+        The name of its schema and the record, as the present schema has it.
 
     Raises:
         AvroError: not a single object, of an unknown schema, or cut short.
@@ -101,17 +120,17 @@ def decode(data: bytes | memoryview) -> tuple[str, dict[str, Any]]:
             f"{len(data)} bytes that start with {data[:2].hex() or 'nothing'} are no Avro single "
             "object, which starts with c301 and a fingerprint of 8 bytes"
         )
-    name = _names_by_fingerprint().get(data[2:HEADER_BYTES])
-    if name is None:
+    writer = _writers().get(data[2:HEADER_BYTES])
+    if writer is None:
         raise AvroError(
             f"no schema has the fingerprint {data[2:HEADER_BYTES].hex()}; the writer is of another "
-            "release, add its schema to schemas/"
+            "release, upgrade this reader first"
         )
-    return name, decode_body(name, data, HEADER_BYTES)
+    return writer.name, _decode_body(writer, data, HEADER_BYTES)
 
 
 def decode_body(name: str, data: bytes, start: int = 0) -> dict[str, Any]:
-    """Decodes a record that has no header.
+    """Decodes a record that has no header, of the present schema.
 
     Args:
         name: of its schema.
@@ -120,15 +139,24 @@ def decode_body(name: str, data: bytes, start: int = 0) -> dict[str, Any]:
     Raises:
         AvroError: damaged, cut short, or more than a record.
     """
+    return _decode_body(_Writer(name, load_schema(name), True), data, start)
+
+
+def _decode_body(writer: _Writer, data: bytes, start: int) -> dict[str, Any]:
     body = io.BytesIO(data)
     body.seek(start)
+    reader_schema = None if writer.is_present else load_schema(writer.name)
     try:
-        record: dict[str, Any] = fastavro.schemaless_reader(body, load_schema(name), None)
+        record: dict[str, Any] = fastavro.schemaless_reader(body, writer.schema, reader_schema)
     except (EOFError, ValueError, IndexError, UnicodeDecodeError, StopIteration) as e:
-        raise AvroError(f"a {name} of {len(data)} bytes is damaged: {e!r}") from e
+        raise _damaged(writer, data, repr(e)) from e
     if body.tell() != len(data):
-        raise AvroError(f"a {name} of {len(data)} bytes is damaged: its record ends before them")
+        raise _damaged(writer, data, "its record ends before them")
     return record
+
+
+def _damaged(writer: _Writer, data: bytes, how: str) -> AvroError:
+    return AvroError(f"a {writer.name} of {len(data)} bytes is damaged: {how}")
 
 
 def decode_as(name: str, data: bytes | memoryview) -> dict[str, Any]:

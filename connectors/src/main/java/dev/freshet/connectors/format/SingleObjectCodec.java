@@ -27,14 +27,15 @@ public final class SingleObjectCodec<T extends SpecificRecordBase> {
     Schema schema = data.getSchema(type);
     encoder = new BinaryMessageEncoder<>(data, schema);
     decoder = new BinaryMessageDecoder<>(data, schema);
+    SchemaHistory.of(schema).forEach(decoder::addSchema);
   }
 
-  /** The codec of a generated record class. */
+  /** The codec of a generated record class; it reads what any release wrote. */
   public static <T extends SpecificRecordBase> SingleObjectCodec<T> of(Class<T> type) {
     return new SingleObjectCodec<>(type);
   }
 
-  /** Lets {@link #decode} read what this older or newer version of the schema wrote. */
+  /** Lets {@link #decode} read what this version of the schema wrote, which no release has. */
   public SingleObjectCodec<T> alsoReading(Schema writerSchema) {
     decoder.addSchema(writerSchema);
     return this;

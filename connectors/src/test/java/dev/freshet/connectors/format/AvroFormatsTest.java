@@ -97,6 +97,15 @@ final class AvroFormatsTest {
         .isEqualTo(change);
   }
 
+  /** Of the releases in the tests' resources, of which 0.0.1 has another schema of the record. */
+  @Test
+  void knowsTheSchemasOfReleases() {
+    List<Schema> earlier =
+        SchemaHistory.of(Progress.getClassSchema(), List.of("0.0.1", "0.1.0", "0.0.0"));
+    assertThat(earlier).hasSize(1);
+    assertThat(earlier.get(0).getField("writes")).isNull();
+  }
+
   @Test
   void stateRoundTripsAlsoThroughJavaSerializationOfTheSerializer() throws Exception {
     TypeSerializer<FeatureChange> serializer =

@@ -1,0 +1,1 @@
+"""What is run by hand when a release is made."""
