@@ -31,9 +31,22 @@ class Arrivals:
         """Epoch seconds, by region and probe."""
 
     def lags_s(self, sent: Mapping[bytes, float], *regions: str) -> list[float]:
-        """From sending to arriving, of each of these probes in each of these regions; none: all."""
+        """From sending to arriving, of each of these probes that has arrived in these regions.
+
+        Args:
+            sent: when each was sent.
+            regions: that count; none for all.
+        """
         arrived = [self.at_s[region] for region in regions or self.at_s]
-        return [there[key] - at for there in arrived for key, at in sent.items()]
+        return [there[key] - at for there in arrived for key, at in sent.items() if key in there]
+
+    def arrive(self, sent: Mapping[bytes, float], deadline_s: float, *regions: str) -> bool:
+        """As :meth:`wait`; whether they came in time."""
+        try:
+            self.wait(sent, deadline_s, *regions)
+        except RuntimeError:
+            return False
+        return True
 
     def wait(self, sent: Mapping[bytes, float], deadline_s: float, *regions: str) -> None:
         """Waits until these probes are in these regions; none for all.

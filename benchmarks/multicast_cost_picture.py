@@ -28,7 +28,7 @@ def picture(found: list[Measured]) -> Picture:
         axes.plot(slos, costs, marker="o", color=next(colours), label=name)
         for each in curve:
             axes.annotate(
-                f"{each.late:.1%} late",
+                f"p99 {percentile(each.lags_s, 99):.2g} s\n{each.late:.1%} late",
                 (each.variant.slo_s, each.usd_per_million),
                 textcoords="offset points",
                 xytext=(0, 7),
@@ -40,6 +40,10 @@ def picture(found: list[Measured]) -> Picture:
             label = f"{each.variant.name}: p99 {percentile(each.lags_s, 99):.1f} s"
             axes.axhline(each.usd_per_million, ls="--", color=next(colours), label=label)
     axes.set_xscale("log")
+    slos = sorted({each.variant.slo_s for each in found if each.variant.slo_s is not None})
+    axes.set_xticks(slos, [f"{slo:g}" for slo in slos], minor=False)
+    axes.minorticks_off()
+    axes.margins(x=0.12)
     axes.set_xlabel("SLO, s")
     axes.set_ylim(bottom=0)
     axes.legend(fontsize=7)

@@ -350,9 +350,14 @@ class WideArea:
                 lambda job=job: rest.job(job).state in _ENDED, _ENDED_DEADLINE_S, f"{job} ends"
             )
 
-    def restarts(self) -> int:
-        """How often the jobs failed."""
-        return sum(self.flink.flink.rest.job(job).restarts for job in self._jobs.values())
+    def failures(self) -> list[str]:
+        """Why jobs failed, the newest failure of each that did."""
+        rest, found = self.flink.flink.rest, []
+        for region, job in self._jobs.items():
+            if rest.job(job).restarts:
+                history = rest.get(f"/jobs/{job}/exceptions")["exceptionHistory"]["entries"]
+                found += [f"{region}: {entry['stacktrace']}" for entry in history[:1]]
+        return found
 
     def _write_profiles(self) -> Path:
         """The planner's view of the same network: the prices that ship, the emulated links."""
@@ -414,8 +419,8 @@ def multicast(
                 "a plan reaches all regions",
             )
             yield heard
-            if area.restarts():
-                raise RuntimeError(f"{area.restarts()} restarts of the jobs; see Flink's logs")
+            if area.failures():
+                raise RuntimeError("jobs failed: " + "; ".join(area.failures()))
     finally:
         area.cancel()
 
@@ -427,6 +432,8 @@ def wide_area(context: Context, described: Scenario) -> Iterator[WideArea]:
     flink = FlinkOptions(
         task_managers=1,
         task_heap_mb=1_024,
+        # Else each job of a benchmark would compile all code anew, and measure that.
+        preloaded=True,
         # One of the jobs has Python in it, so the slots share an interpreter with nobody.
         settings={"taskmanager.numberOfTaskSlots": str(jobs)},
     )

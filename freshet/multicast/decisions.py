@@ -14,7 +14,7 @@ from typing import Any
 
 from freshet import avro
 from freshet.multicast.conditions import Conditions, conditions, differences
-from freshet.multicast.links import LinkReports, LinkWatch
+from freshet.multicast.links import LinkReports, LinkSample, LinkWatch
 from freshet.multicast.liveness import Attention, Liveness
 from freshet.multicast.requests import (
     Answer,
@@ -104,6 +104,8 @@ class Decisions:
         """Plans put in force."""
         self.failures = 0
         """Attempts that did not give what was asked for."""
+        self.confirmed_ms: int | None = None
+        """When every plan in force was last found to follow from what is known."""
 
     # Reports.
 
@@ -148,6 +150,10 @@ class Decisions:
             for subtask in [s for s in table.in_force if s >= report["parallelism"]]:
                 del table.in_force[subtask]
 
+    def links(self) -> dict[Link, LinkSample]:
+        """Each link as it was reported last."""
+        return self._reports.samples()
+
     # Asking.
 
     def at_once(self, now_ms: int) -> list[bytes]:
@@ -175,12 +181,16 @@ class Decisions:
         if not self._is_live:
             return None
         usable = self._usable_bps()
+        confirmed = True
         for table in self._tables.values():
             now = self._conditions(table, usable)
             reasons = self._reasons(table, now, now_ms)
             if reasons and self._may_plan(table, now_ms):
                 table.attempted_ms = now_ms
                 return self._pending(table, now, "; ".join(reasons))
+            confirmed = confirmed and not reasons and table.failed_ms is None
+        if confirmed:
+            self.confirmed_ms = now_ms
         return None
 
     def _usable_bps(self) -> dict[Link, float]:
@@ -196,7 +206,11 @@ class Decisions:
 
     def _conditions(self, table: _Table, usable: Mapping[Link, float]) -> Conditions:
         bytes_per_s = table.volume.bytes_per_s()
-        if bytes_per_s is None and table.running is not None:
+        if bytes_per_s is not None:
+            # What newer changes replace on the way is not taken off: the less a link can carry,
+            # the more that is.
+            bytes_per_s *= self._reports.compressed_share(self._settings.home)
+        elif table.running is not None:
             bytes_per_s = table.running["gb_per_s"] * 1e9
         gone = self._liveness.gone(self._attention.ms)
         return conditions(self._settings, table.settings, gone, usable, bytes_per_s or 0.0)
@@ -219,7 +233,7 @@ class Decisions:
 
     def _reasons(self, table: _Table, now: Conditions, now_ms: int) -> list[str]:
         if table.asked_for is None:
-            return ["nothing was computed since the job's start, or since a region went away"]
+            return ["the first since the job's start, or since a region went away"]
         reasons = differences(table.asked_for, now, self._thresholds)
         failed_ms = table.failed_ms
         if failed_ms is not None and now_ms - failed_ms >= self._thresholds.retry_ms:

@@ -13,6 +13,9 @@ from freshet.multicast.settings import Link, Thresholds
 BUSY_SHARE = 0.7
 """A link that delivers this share of its fastest recent delivery all the time is at its limit."""
 
+COMPRESSED_BYTES_MIN = 1 << 20
+"""Changes that were sent before it is known how small they become."""
+
 _LOAD_SPAN_MS = 5_000
 _LOAD_SPAN_MS_MIN = 3_000
 
@@ -47,6 +50,16 @@ class LinkReports:
         self._latest[region, report["subtask"]] = report["links"]
         for key in [key for key in self._latest if key[0] == region and key[1] >= parallelism]:
             del self._latest[key]
+
+    def compressed_share(self, region: str) -> float:
+        """Bytes on the wire for a byte of changes, on a region's links; 1 before it is known."""
+        links = [
+            link for (sender, _), sent in self._latest.items() if sender == region for link in sent
+        ]
+        raw_bytes = sum(link["raw_bytes"] for link in links)
+        if raw_bytes < COMPRESSED_BYTES_MIN:
+            return 1.0
+        return float(sum(link["wire_bytes"] for link in links) / raw_bytes)
 
     def samples(self) -> dict[Link, LinkSample]:
         """Each link as it was reported last."""

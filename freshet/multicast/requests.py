@@ -11,7 +11,7 @@ from typing import Any
 from freshet.multicast.conditions import Conditions
 from freshet.multicast.settings import Link, PlannedTable, PlannerSettings
 
-SLACK_SHARE = 0.5
+SLACK_SHARE = 0.4
 """Of a table's SLO that is left for filling chunks and for what takes longer than on average; a
 plan may use the rest."""
 
@@ -36,10 +36,10 @@ class Outcome(StrEnum):
     """The running plan still does, within the tolerance."""
 
     LAST_GOOD = "last good"
-    """No plan does what is asked; the running one can still be used and stays."""
+    """None was found in time; the running one can still be used and stays."""
 
     REDUCED = "reduced"
-    """No plan does what is asked, and no running one can be used: the best that there is."""
+    """No plan does what is asked, or not for every destination: the best that there is."""
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,11 @@ class PlainNetwork:
             if i != j and self.bandwidth_bps[i][j] > 0
         }
 
+    def prices(self) -> dict[Link, float]:
+        """Price of every link that there is, USD/GB."""
+        index = {region: i for i, region in enumerate(self.regions)}
+        return {(u, v): self.price_usd_per_gb[index[u]][index[v]] for u, v in self.links()}
+
 
 @dataclass(frozen=True)
 class PlannerSettings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from freshet.errors import FreshetError
+from freshet.multicast.attainable import attainable
 from freshet.multicast.requests import Answer, Outcome, Request
 from freshet.planner import (
     Network,
@@ -26,9 +28,6 @@ from freshet.planner import Outcome as PlanOutcome
 _REDUCTIONS = 60
 """Steps until what is asked for is given up: halved so often, no rate is too large."""
 
-_ROOM = 1.01
-"""A bound just at the smallest possible delay could be missed by rounding."""
-
 
 def solve(asked: Request) -> Answer:
     """The plan for a request.
@@ -36,19 +35,10 @@ def solve(asked: Request) -> Answer:
     Raises:
         FreshetError: there is none at all; a destination cannot be reached.
     """
-    stream = stream_of(asked)
-    running = _running(asked)
+    running, (stream, reasons) = _running(asked), attainable(stream_of(asked))
     if running is None:
-        return _best(stream)
-    found = replan_stream(
-        running, stream, tolerance=asked.tolerance, time_limit_s=asked.time_limit_s
-    )
-    if found.outcome is not PlanOutcome.LAST_GOOD:
-        outcome = Outcome.KEPT if found.outcome is PlanOutcome.KEPT else Outcome.NEW
-        return Answer(merged(found.plan).to_dict(), outcome, "")
-    if _leads_everywhere(running, asked):
-        return Answer(merged(running).to_dict(), Outcome.LAST_GOOD, found.reason)
-    return _best(stream)
+        return _best(stream, reasons)
+    return _close(running, stream, reasons, asked)
 
 
 def stream_of(asked: Request) -> Stream:
@@ -102,27 +92,44 @@ def _leads_everywhere(plan: StreamPlan, asked: Request) -> bool:
     return set(plan.destinations) == set(asked.destinations) and edges <= asked.links()
 
 
-def _best(stream: Stream) -> Answer:
-    """A plan for the stream, or for as much of it and as fresh as there can be one.
+def _close(running: StreamPlan, stream: Stream, reasons: list[str], asked: Request) -> Answer:
+    """A plan for the stream, or for as much of it as there can be one, close to the running one."""
+    given_up_at = time.monotonic() + asked.time_limit_s
+    for _ in range(_REDUCTIONS):
+        left_s = given_up_at - time.monotonic()
+        found = replan_stream(running, stream, tolerance=asked.tolerance, time_limit_s=left_s)
+        if found.outcome is not PlanOutcome.LAST_GOOD:
+            outcome = Outcome.KEPT if found.outcome is PlanOutcome.KEPT else Outcome.NEW
+            return _answer(found.plan, outcome, reasons)
+        if found.is_possible:
+            break
+        reasons = reasons or [found.reason]
+        stream = _halved(stream)
+    if _leads_everywhere(running, asked):
+        return Answer(merged(running).to_dict(), Outcome.LAST_GOOD, found.reason)
+    return _best(stream, reasons)
 
-    What is too much for the links is coalesced away in front of them, and what is too late is late;
-    neither is a reason to send nothing.
-    """
-    reason = ""
+
+def _best(stream: Stream, reasons: list[str]) -> Answer:
+    """A plan for the stream, or for as much of it as there can be one."""
     for _ in range(_REDUCTIONS):
         try:
-            plan = merged(plan_stream(stream)).to_dict()
+            plan = plan_stream(stream)
         except NoPlanError as error:
-            reason = reason or str(error)
-            stream = _reduced(stream, error)
+            reasons = reasons or [str(error)]
+            stream = _halved(stream)
         else:
-            return Answer(plan, Outcome.REDUCED if reason else Outcome.NEW, reason)
-    raise FreshetError(reason)
+            return _answer(plan, Outcome.NEW, reasons)
+    raise FreshetError("; ".join(reasons))
 
 
-def _reduced(stream: Stream, error: NoPlanError) -> Stream:
-    if error.fastest_s is not None and stream.freshness_s is not None:
-        return replace(stream, freshness_s=max(error.fastest_s, stream.freshness_s) * _ROOM)
+def _answer(plan: StreamPlan, outcome: Outcome, reasons: list[str]) -> Answer:
+    outcome = Outcome.REDUCED if reasons else outcome
+    return Answer(merged(plan).to_dict(), outcome, "; ".join(reasons))
+
+
+def _halved(stream: Stream) -> Stream:
+    """What is too much for the links is coalesced away in front of them."""
     return replace(stream, gb_per_s=stream.gb_per_s / 2)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from freshet.avro import AvroError, decode
 from freshet.config import Config
 from freshet.multicast.settings import Link
 from freshet.topic_reading import read_topic
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
 
 BYTES_PER_GB = 1e9
 
@@ -36,9 +39,17 @@ class Standing:
     """Whether the plan does without it, because it does not answer or cannot be reached."""
 
     freshness_p50_ms: float | None
-    """Of the last report with live changes: the worst of the region's subtasks."""
+    """From event time to readable there, of the last report with live changes: the worst of the
+    region's subtasks."""
 
     freshness_p99_ms: float | None
+    delay_p50_ms: float | None
+    """The same from computing on, which the table's SLO is about."""
+
+    delay_p99_ms: float | None
+    slo_ms: int | None
+    """The table's freshness SLO; None if its definition is not known."""
+
     applied: int
     caught_up: int
     late: int
@@ -52,13 +63,46 @@ class Standing:
     """Sent to the region, of all tables."""
 
     usd: float | None
-    """For that, at the profiles' prices; None if they are not known."""
+    """For that, at the profiles' prices; None if one of them is not known."""
 
     plan: int
     """Number of the plan in force; 0 before the first."""
 
+    @property
+    def meets_slo(self) -> bool | None:
+        """Whether 99 % of the last live changes did; None if that is not known."""
+        if self.slo_ms is None or self.delay_p99_ms is None:
+            return None
+        return self.delay_p99_ms <= self.slo_ms
+
     def to_dict(self) -> dict[str, Any]:
         """The standing as JSON types."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class LinkStanding:
+    """One link that changes go along, all subtasks and tables together."""
+
+    source: str
+    target: str
+    wire_bytes: int
+    """Sent since the jobs' first start."""
+
+    backlog_keys: int
+    behind: bool
+    bytes_per_s: float
+    """Fastest recent delivery; 0 if unknown."""
+
+    round_trip_ms: float
+    """Fastest recent acknowledgement; 0 if unknown."""
+
+    usd_per_gb: float | None
+    usd: float | None
+    """For ``wire_bytes``; None if the price is not known."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The link as JSON types."""
         return asdict(self)
 
 
@@ -68,109 +112,166 @@ def read_reports(config: Config) -> list[Heard]:
     Raises:
         FreshetError: the broker does not answer.
     """
-    heard = []
     properties = config.kafka_client_properties(config.home_region)
-    for message in read_topic(properties, f"{config.topic_prefix}progress"):
-        report = _report_of(message.value())
-        if report is not None:
-            heard.append(Heard(message.timestamp()[1], report))
+    messages = read_topic(properties, f"{config.topic_prefix}progress")
+    heard = [report for message in messages if (report := heard_of(message)) is not None]
     return sorted(heard, key=lambda each: each.at_ms)
 
 
-def _report_of(value: bytes | None) -> dict[str, Any] | None:
+def heard_of(message: Message) -> Heard | None:
+    """The report in a record of ``progress``; None if it is something else."""
     try:
-        name, record = decode(value or b"")
+        name, record = decode(message.value() or b"")
     except AvroError:
         return None
-    return record if name == "RegionReport" else None
+    return Heard(message.timestamp()[1], record) if name == "RegionReport" else None
 
 
-def plans_in_force(heard: Iterable[Heard]) -> dict[str, dict[str, Any]]:
-    """The newest plan of each table that the multicast job reports as in force."""
-    plans: dict[str, dict[str, Any]] = {}
-    for _, report in heard:
-        if report["reporter"] == "MULTICAST" and report["plan"]:
-            plan: dict[str, Any] = json.loads(report["plan"])
-            if plan["number"] >= plans.get(report["table"], plan)["number"]:
-                plans[report["table"]] = plan
-    return plans
+class Reports:
+    """What the newest reports say, taken in one by one; not safe to share between threads."""
 
+    def __init__(self, heard: Iterable[Heard] = ()) -> None:
+        """Takes these in, oldest first."""
+        self.plans: dict[str, dict[str, Any]] = {}
+        """The newest plan of each table that the multicast job reports as in force."""
 
-def standings(
-    heard: Iterable[Heard], usd_per_gb: Mapping[Link, float] | None, now_ms: int
-) -> list[Standing]:
-    """Each region's standing with each table that it reports of, by region and table.
+        self._subtasks: dict[tuple[str, str], dict[int, Heard]] = {}
+        self._links: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        for each in heard:
+            self.take(each)
 
-    Args:
-        heard: oldest first.
-        usd_per_gb: price of each link; None if it is not known.
-        now_ms: home's wall clock.
-    """
-    heard = list(heard)
-    plans = plans_in_force(heard)
-    subtasks: dict[tuple[str, str], dict[int, Heard]] = {}
-    links: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for each in heard:
-        report = each.report
-        links[report["region"], report["subtask"]] = report["links"]
-        for gone in [s for r, s in links if r == report["region"] and s >= report["parallelism"]]:
-            del links[report["region"], gone]  # what it counted, the others go on from
-        if report["reporter"] == "REGION" and report["table"]:
-            of_table = subtasks.setdefault((report["region"], report["table"]), {})
-            of_table[report["subtask"]] = _with_last_freshness(each, of_table)
-            for gone in [s for s in of_table if s >= report["parallelism"]]:
+    def take(self, heard: Heard) -> None:
+        """Takes a report in, which is newer than those before."""
+        report = heard.report
+        region, subtask, parallelism = report["region"], report["subtask"], report["parallelism"]
+        self._links[region, subtask] = report["links"]
+        for gone in [s for r, s in self._links if r == region and s >= parallelism]:
+            del self._links[region, gone]  # what it counted, the others go on from
+        if report["reporter"] == "MULTICAST":
+            self._take_plan(report["table"], report["plan"])
+        elif report["table"]:
+            of_table = self._subtasks.setdefault((region, report["table"]), {})
+            of_table[subtask] = _with_last_lags(heard, of_table.get(subtask))
+            for gone in [s for s in of_table if s >= parallelism]:
                 del of_table[gone]
-    to: dict[str, list[tuple[str, dict[str, Any]]]] = {}
-    for (sender, _), reports in links.items():
-        for link in reports:
-            to.setdefault(link["to"], []).append((sender, link))
-    return [
-        _standing(region, table, latest.values(), to.get(region, []), plans, usd_per_gb, now_ms)
-        for (region, table), latest in sorted(subtasks.items())
-    ]
+
+    def _take_plan(self, table: str, text: str) -> None:
+        if text:
+            plan: dict[str, Any] = json.loads(text)
+            if plan["number"] >= self.plans.get(table, plan)["number"]:
+                self.plans[table] = plan
+
+    def links(self, usd_per_gb: Mapping[Link, float]) -> list[LinkStanding]:
+        """Each link that was reported, by its ends.
+
+        Args:
+            usd_per_gb: price of each link, as far as it is known.
+        """
+        reported: dict[Link, list[dict[str, Any]]] = {}
+        for (source, _), links in self._links.items():
+            for link in links:
+                reported.setdefault((source, link["to"]), []).append(link)
+        return [
+            _link_standing(ends, links, usd_per_gb.get(ends))
+            for ends, links in sorted(reported.items())
+        ]
+
+    def standings(
+        self,
+        usd_per_gb: Mapping[Link, float],
+        now_ms: int,
+        slo_ms: Mapping[str, int] | None = None,
+    ) -> list[Standing]:
+        """Each region's standing with each table that it reports of, by region and table.
+
+        Args:
+            usd_per_gb: price of each link, as far as it is known.
+            now_ms: home's wall clock.
+            slo_ms: freshness SLO of each table, as far as it is known.
+        """
+        to: dict[str, list[LinkStanding]] = {}
+        for link in self.links(usd_per_gb):
+            to.setdefault(link.target, []).append(link)
+        return [
+            _standing(
+                (region, table),
+                list(latest.values()),
+                to.get(region, []),
+                self.plans.get(table, {}),
+                now_ms,
+                (slo_ms or {}).get(table),
+            )
+            for (region, table), latest in sorted(self._subtasks.items())
+        ]
 
 
-def _with_last_freshness(new: Heard, before: Mapping[int, Heard]) -> Heard:
+_LAGS = ("freshness", "delay")
+
+
+def _with_last_lags(new: Heard, old: Heard | None) -> Heard:
     """A report without live changes says nothing of freshness; the one before does."""
-    old = before.get(new.report["subtask"])
-    if new.report["freshness"] is None and old is not None:
-        return Heard(new.at_ms, {**new.report, "freshness": old.report["freshness"]})
-    return new
+    if old is None:
+        return new
+    lags = {name: old.report[name] for name in _LAGS if new.report[name] is None}
+    return Heard(new.at_ms, {**new.report, **lags})
+
+
+def _link_standing(
+    ends: Link, reports: list[dict[str, Any]], usd_per_gb: float | None
+) -> LinkStanding:
+    wire_bytes = sum(report["wire_bytes"] for report in reports)
+    trips = [report["round_trip_ms"] for report in reports if report["round_trip_ms"] > 0]
+    return LinkStanding(
+        source=ends[0],
+        target=ends[1],
+        wire_bytes=wire_bytes,
+        backlog_keys=sum(report["backlog_keys"] for report in reports),
+        behind=any(report["behind"] for report in reports),
+        bytes_per_s=sum(report["bytes_per_s"] for report in reports),
+        round_trip_ms=min(trips, default=0.0),
+        usd_per_gb=usd_per_gb,
+        usd=None if usd_per_gb is None else wire_bytes / BYTES_PER_GB * usd_per_gb,
+    )
 
 
 def _standing(
-    region: str,
-    table: str,
-    latest: Iterable[Heard],
-    links: Iterable[tuple[str, Mapping[str, Any]]],
-    plans: Mapping[str, Mapping[str, Any]],
-    usd_per_gb: Mapping[Link, float] | None,
+    place: tuple[str, str],
+    latest: list[Heard],
+    links: list[LinkStanding],
+    plan: Mapping[str, Any],
     now_ms: int,
+    slo_ms: int | None,
 ) -> Standing:
-    latest, links = list(latest), list(links)
+    region, table = place
     reports = [each.report for each in latest]
-    lags = [report["freshness"] for report in reports if report["freshness"] is not None]
-    plan = plans.get(table, {})
-    usd = None
-    if usd_per_gb is not None:
-        usd = sum(
-            link["wire_bytes"] / BYTES_PER_GB * usd_per_gb.get((sender, region), 0.0)
-            for sender, link in links
-        )
     return Standing(
         region=region,
         table=table,
         keeps=all(report["applies"] for report in reports),
         heard_ago_s=max(0.0, (now_ms - max(each.at_ms for each in latest)) / 1_000),
         detached=region in plan.get("detached", ()),
-        freshness_p50_ms=max((lag["p50_ms"] for lag in lags), default=None),
-        freshness_p99_ms=max((lag["p99_ms"] for lag in lags), default=None),
+        freshness_p50_ms=_worst(reports, "freshness", "p50_ms"),
+        freshness_p99_ms=_worst(reports, "freshness", "p99_ms"),
+        delay_p50_ms=_worst(reports, "delay", "p50_ms"),
+        delay_p99_ms=_worst(reports, "delay", "p99_ms"),
+        slo_ms=slo_ms,
         applied=sum(report["applied"] for report in reports),
         caught_up=sum(report["caught_up"] for report in reports),
         late=sum(report["late"] for report in reports),
-        backlog_keys=sum(link["backlog_keys"] for _, link in links),
-        behind=any(link["behind"] for _, link in links),
-        wire_bytes=sum(link["wire_bytes"] for _, link in links),
-        usd=usd,
+        backlog_keys=sum(link.backlog_keys for link in links),
+        behind=any(link.behind for link in links),
+        wire_bytes=sum(link.wire_bytes for link in links),
+        usd=total_usd(links),
         plan=int(plan.get("number", 0)),
     )
+
+
+def _worst(reports: Iterable[Mapping[str, Any]], lags: str, quantile: str) -> float | None:
+    return max((r[lags][quantile] for r in reports if r[lags] is not None), default=None)
+
+
+def total_usd(links: Iterable[LinkStanding]) -> float | None:
+    """What all that the links have sent cost; None if the price of one is not known."""
+    costs = [link.usd for link in links if link.wire_bytes]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known, 0.0) if len(known) == len(costs) else None

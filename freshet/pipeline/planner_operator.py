@@ -9,6 +9,7 @@ from pyflink.datastream.functions import FlatMapFunction, RuntimeContext
 
 from freshet.multicast.loop import PlanningLoop
 from freshet.multicast.settings import PlannerSettings
+from freshet.pipeline.planner_metrics import PlannerMetrics
 
 
 class PlannerOperator(FlatMapFunction):
@@ -26,17 +27,16 @@ class PlannerOperator(FlatMapFunction):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Starts the solver's process."""
+        settings, now_ms = PlannerSettings.from_json(self._settings_json), _now_ms()
+        self._loop = PlanningLoop(settings, now_ms)
         group = runtime_context.get_metrics_group().add_group("freshet")
-        self._plans = group.counter("plans")
-        self._failures = group.counter("plansFailed")
-        self._counted = (0, 0)
-        self._loop = PlanningLoop(PlannerSettings.from_json(self._settings_json), _now_ms())
+        self._metrics = PlannerMetrics(group, self._loop.decisions, settings.network.prices())
 
     def flat_map(self, value: bytes) -> Iterator[bytes]:
         """Takes one record of the topic ``progress``."""
         assert self._loop is not None, "open() comes before flat_map()"
         messages = self._loop.step(bytes(value), _now_ms())
-        self._count()
+        self._metrics.count(_now_ms())
         yield from messages
 
     def close(self) -> None:
@@ -44,14 +44,6 @@ class PlannerOperator(FlatMapFunction):
         if self._loop is not None:
             self._loop.close()
             self._loop = None
-
-    def _count(self) -> None:
-        assert self._loop is not None, "open() comes before flat_map()"
-        counts = self._loop.decisions.plans, self._loop.decisions.failures
-        if counts != self._counted:
-            self._plans.inc(counts[0] - self._counted[0])
-            self._failures.inc(counts[1] - self._counted[1])
-            self._counted = counts
 
 
 def _now_ms() -> int:

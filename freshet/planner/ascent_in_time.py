@@ -9,7 +9,7 @@ that might be this one pay; they are a cut.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,28 +29,33 @@ class Paths:
         early: least delay from the root [n].
         limit: delay of a path, finite.
         root: where trees begin.
-        terminals: that they reach.
+        tails: terminals that they reach, each with the delay that counts for it behind its path.
     """
 
     delays: Floats
     early: Floats
     limit: float
     root: int
-    terminals: tuple[int, ...]
+    tails: Mapping[int, float]
 
     @classmethod
-    def within(cls, delays: Floats, limit: float, root: int, terminals: Sequence[int]) -> Paths:
-        """Paths of at most so much delay."""
+    def within(cls, delays: Floats, limit: float, root: int, tails: Mapping[int, float]) -> Paths:
+        """Paths of at most so much delay, tails included."""
         proper = delays.copy()
         np.fill_diagonal(proper, np.inf)
-        return cls(proper, all_shortest_paths(proper)[0][root], limit, root, tuple(terminals))
+        return cls(proper, all_shortest_paths(proper)[0][root], limit, root, tails)
 
     @classmethod
     def any(cls, nodes: int, root: int, terminals: Sequence[int]) -> Paths:
         """All paths: they take no time."""
         nothing = np.zeros((nodes, nodes))
         np.fill_diagonal(nothing, np.inf)
-        return cls(nothing, np.zeros(nodes), 1.0, root, tuple(terminals))
+        return cls(nothing, np.zeros(nodes), 1.0, root, dict.fromkeys(terminals, 0.0))
+
+    @property
+    def terminals(self) -> tuple[int, ...]:
+        """Where they lead to."""
+        return tuple(self.tails)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +86,9 @@ def ascend(weights: Floats, paths: Paths) -> Ascent:
     np.fill_diagonal(left, np.inf)
     latest = paths.limit * (1 + ROUNDING)
     until = paths.early[:, None] + paths.delays
-    reach = {terminal: _start(len(weights), terminal) for terminal in paths.terminals}
+    reach = {
+        terminal: _start(len(weights), terminal, tail) for terminal, tail in paths.tails.items()
+    }
     sizes, flat = dict.fromkeys(paths.terminals, 1), left.ravel()
     free = np.flatnonzero(flat <= 0.0)
     while reach:
@@ -103,9 +110,9 @@ def ascend(weights: Floats, paths: Paths) -> Ascent:
     return Ascent(bound, left <= 0.0, cuts, left)
 
 
-def _start(n: int, terminal: int) -> Floats:
+def _start(n: int, terminal: int, tail: float) -> Floats:
     reach = np.full(n, np.inf)
-    reach[terminal] = 0.0
+    reach[terminal] = tail
     return reach
 
 

@@ -43,7 +43,7 @@ def stream_fingerprint(stream: Stream) -> str:
         stream.source,
         stream.destinations,
         float(stream.gb_per_s),
-        None if stream.freshness_s is None else float(stream.freshness_s),
+        None if stream.bounds_s is None else tuple(map(float, stream.bounds_s)),
         float(stream.chunk_mb),
         float(stream.load),
         stream.stripes,

@@ -175,11 +175,22 @@ def _too_late(plan: AnyPlan, stream: Stream) -> list[str]:
             f"it carries {most:.4g} GB/s at a load of {stream.load:g}, and {stream.gb_per_s:g} "
             f"GB/s are asked for; {slowest.description} binds"
         )
-    trees, limit = mix_of(plan.stripes, stream.network), stream.freshness_s
-    delay_s = max(stream.delays.slowest(tree, stream.problem.root) for tree in trees)
-    if limit is not None and delay_s > limit * (1 + TIME_TOLERANCE):
-        reasons.append(f"its chunks arrive within {delay_s:.4g} s, and {limit:g} s are allowed")
-    return reasons
+    return reasons + _late(plan, stream)
+
+
+def _late(plan: AnyPlan, stream: Stream) -> list[str]:
+    """Whether chunks are late anywhere: by the destination where they are latest for its bound."""
+    if stream.bounds_s is None:
+        return []
+    trees = mix_of(plan.stripes, stream.network)
+    arrivals = [stream.delays.arrivals(tree, stream.problem.root) for tree in trees]
+    share, limit = max(
+        (max(each[terminal] for each in arrivals) / limit, limit)
+        for terminal, limit in zip(stream.problem.terminals, stream.bounds_s, strict=True)
+    )
+    if share <= 1 + TIME_TOLERANCE:
+        return []
+    return [f"its chunks arrive within {share * limit:.4g} s, and {limit:g} s are allowed"]
 
 
 def cost_usd(plan: AnyPlan, problem: Problem) -> float:

@@ -56,7 +56,3 @@ class Delays:
         for u, v in from_root(tree, root):
             arrivals[v] = arrivals[u] + float(self.hops[u, v])
         return arrivals
-
-    def slowest(self, tree: Iterable[Edge], root: int) -> float:
-        """Seconds until the last region has a chunk."""
-        return max(self.arrivals(tree, root).values())

@@ -25,7 +25,7 @@ class Label(NamedTuple):
 
     weight: float
     slowest: float
-    """Seconds of its slowest path."""
+    """Seconds of its slowest path, with its terminal's tail."""
 
     priced: float
     """Weight and priced delays."""
@@ -73,8 +73,10 @@ class Labels:
         return (_edges(min(found)) if found else None), True
 
     def _singles(self) -> dict[int, list[tuple[int, Label]]]:
-        ends = zip(self._timetable.family.singles, self._timetable.terminals, strict=True)
-        return {single: [(t, Label(0.0, 0.0, 0.0, None, ()))] for single, t in ends}
+        timetable = self._timetable
+        tails = timetable.tails.tolist()
+        ends = zip(timetable.family.singles, timetable.terminals, tails, strict=True)
+        return {single: [(t, Label(0.0, tail, 0.0, None, ()))] for single, t, tail in ends}
 
     def _met(self, level: Level) -> dict[int, list[tuple[int, Label]]]:
         """Pairs of trees that meet in a node."""

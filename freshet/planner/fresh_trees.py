@@ -49,12 +49,18 @@ class FreshTrees:
     Args:
         problem: whose destinations are to be reached.
         delays: of hops.
-        freshness_s: seconds until every destination has a chunk, at most; None for no limit.
+        bounds_s: seconds until a destination has a chunk, at most, of each of the problem's
+            terminals; None for no limit.
     """
 
-    def __init__(self, problem: Problem, delays: Delays, freshness_s: float | None) -> None:
+    def __init__(self, problem: Problem, delays: Delays, bounds_s: Sequence[float] | None) -> None:
         self._root, self._terminals = problem.root, problem.terminals
-        self._delays, self._limit = delays, freshness_s
+        self._delays, self._limit = delays, None if bounds_s is None else max(bounds_s)
+        # All paths have the longest limit: a terminal with a shorter one has some way behind it.
+        self._tails = {
+            terminal: (self._limit or 0.0) - bound
+            for terminal, bound in zip(self._terminals, bounds_s or (), strict=bounds_s is not None)
+        }
         self._whenever = pricing_for(problem)
         self._labels_left = _MAX_LABELS
         self._prices = np.zeros(len(self._terminals))
@@ -65,9 +71,10 @@ class FreshTrees:
 
     def allows(self, tree: Tree) -> bool:
         """Whether the tree is in time."""
-        return self._limit is None or self._delays.slowest(tree, self._root) <= self._limit * (
-            1 + ROUNDING
-        )
+        if self._limit is None:
+            return True
+        arrivals, latest = self._delays.arrivals(tree, self._root), self._limit * (1 + ROUNDING)
+        return all(arrivals[terminal] + tail <= latest for terminal, tail in self._tails.items())
 
     def __call__(self, weights: Floats) -> tuple[list[Tree], float]:
         """Light trees that are in time, lightest first, and a weight that none of them is below."""
@@ -94,7 +101,7 @@ class FreshTrees:
     @cached_property
     def _paths(self) -> Paths:
         assert self._limit is not None
-        return Paths.within(self._hops, self._limit, self._root, self._terminals)
+        return Paths.within(self._hops, self._limit, self._root, self._tails)
 
     @cached_property
     def _cuts(self) -> CutProgram:
@@ -108,7 +115,8 @@ class FreshTrees:
         assert self._limit is not None
         few = len(terminals) <= MAX_EXACT_TERMINALS
         family = all_sets(len(terminals)) if few else runs(len(terminals))
-        return Timetable(self._hops, self._limit, self._root, terminals, family, self._distances[0])
+        tails = {terminal: self._tails[terminal] for terminal in terminals}
+        return Timetable(self._hops, self._limit, self._root, tails, family, self._distances[0])
 
     def _few(self, weights: Floats) -> tuple[dict[Tree, float], float]:
         known = self._trees_of([self.freshest or ()], weights)

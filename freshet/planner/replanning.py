@@ -18,6 +18,7 @@ import numpy as np
 
 from freshet.errors import ConfigError, FreshetError
 from freshet.planner.closest import closest_choice
+from freshet.planner.errors import NoPlanError
 from freshet.planner.mixes import mix_of
 from freshet.planner.model import (
     TIME_TOLERANCE,
@@ -85,6 +86,9 @@ class Replanned(Generic[AnyPlan]):
     reason: str
     """Why the last good plan stays; empty otherwise."""
 
+    is_possible: bool = True
+    """False where no plan at all does what is asked, so that more time would not help."""
+
 
 class OutOfTimeError(FreshetError):
     """No plan was found within the time limit."""
@@ -144,8 +148,14 @@ def replan(
     try:
         plan, outcome = replanned(running, task, started)
     except FreshetError as error:
-        return Replanned(running, Outcome.LAST_GOOD, 1.0, 1.0, str(error))
+        return last_good(running, error)
     return Replanned(plan, outcome, *closeness(running, plan), "")
+
+
+def last_good(running: AnyPlan, error: FreshetError) -> Replanned[AnyPlan]:
+    """The running plan stays, for this reason."""
+    is_possible = not isinstance(error, NoPlanError)
+    return Replanned(running, Outcome.LAST_GOOD, 1.0, 1.0, str(error), is_possible)
 
 
 def replanned(running: Running, task: Task, started: float) -> tuple[Plan, Outcome]:

@@ -9,7 +9,7 @@ time is below. Edges that are too late for one of their set's terminals are left
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,7 +76,7 @@ class Timetable:
         delays: of edges [n, n], more than 0; infinite where there is none.
         limit: delay of a path.
         root: where trees begin.
-        terminals: that they reach.
+        tails: terminals that they reach, each with the delay that counts for it behind its path.
         family: sets of terminals that trees are made of.
         distance: delays of the fastest paths [n, n].
     """
@@ -86,18 +86,20 @@ class Timetable:
         delays: Floats,
         limit: float,
         root: int,
-        terminals: Sequence[int],
+        tails: Mapping[int, float],
         family: Family,
         distance: Floats,
     ) -> None:
         self.delays, self.limit, self.root = delays, limit, root
-        self.terminals, self.family = tuple(terminals), family
+        self.terminals, self.family = tuple(tails), family
+        self.tails = np.array(list(tails.values()))
+        """Of the terminals [k]."""
         self.early = distance[root]
         """Least delay from the root [n]."""
         self.latest = limit * (1 + ROUNDING)
         far = np.full((family.count, len(delays)), np.inf)
-        for single, terminal in zip(family.singles, terminals, strict=True):
-            far[single] = distance[:, terminal]
+        for single, (terminal, tail) in zip(family.singles, tails.items(), strict=True):
+            far[single] = distance[:, terminal] + tail
         for level in family.levels:
             far[level.sets] = np.maximum(far[level.firsts[:, 0]], far[level.rests[:, 0]])
         self.possible = self.early + far <= self.latest
@@ -118,7 +120,7 @@ class Walk:
 
     edges: frozenset[Edge]
     arrivals: Floats
-    """Delay of each terminal's path [k]."""
+    """Delay of each terminal's path, with its tail [k]."""
 
 
 class Priced:
@@ -158,8 +160,8 @@ class Priced:
 
     @property
     def constant(self) -> float:
-        """What the prices pay for the whole limit."""
-        return float(self.prices.sum()) * self.timetable.latest
+        """What the prices pay for the whole limit, less the tails."""
+        return float(self.prices @ (self.timetable.latest - self.timetable.tails))
 
     def _prices_of_sets(self, family: Family) -> Floats:
         of_set = np.zeros(family.count)
@@ -226,7 +228,7 @@ class Priced:
         rows = {int(s): (0, i) for i, s in enumerate(family.singles)}
         for number, level in enumerate(family.levels, start=1):
             rows.update({int(s): (number, i) for i, s in enumerate(level.sets)})
-        edges, arrivals = set[Edge](), np.zeros(len(position))
+        edges, arrivals = set[Edge](), timetable.tails.copy()
         pending = [(family.whole, timetable.root, 0.0)]
         while pending:
             number, node, since = pending.pop()
@@ -237,7 +239,7 @@ class Priced:
                 since += float(timetable.delays[node, following])
                 pending.append((number, following, since))
             elif number in position:
-                arrivals[position[number]] = since
+                arrivals[position[number]] += since
             else:
                 level = family.levels[level_number - 1]
                 firsts, rests = level.firsts[row], level.rests[row]

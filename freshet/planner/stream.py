@@ -12,7 +12,7 @@ import json
 import math
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,6 +46,7 @@ class Stream:
         destinations: regions that need all of them.
         gb_per_s: GB (10^9 bytes) per second.
         freshness_s: seconds until every destination has a chunk, at most; None for no bound.
+        freshness_of_s: the same for single destinations, in place of that.
         chunk_mb: MB (10^6 bytes) of a chunk.
         latency_s: seconds that a hop takes beside the transmission: for all links, or of each
             [n, n] from row to column.
@@ -60,6 +61,7 @@ class Stream:
     destinations: tuple[str, ...]
     gb_per_s: float
     freshness_s: float | None = None
+    freshness_of_s: Mapping[str, float] = field(default_factory=dict)
     chunk_mb: float = DEFAULT_CHUNK_MB
     latency_s: float | Floats = 0.0
     load: float = DEFAULT_LOAD
@@ -72,7 +74,11 @@ class Stream:
             ConfigError: holds every problem.
         """
         object.__setattr__(self, "destinations", tuple(self.destinations))
-        problems = [*self._number_problems(), *self._latency_problems()]
+        problems = [
+            *self._number_problems(),
+            *self._freshness_problems(),
+            *self._latency_problems(),
+        ]
         try:
             self._batch(1.0)
         except ConfigError as error:
@@ -84,6 +90,7 @@ class Stream:
         numbers = {"gb_per_s": self.gb_per_s, "chunk_mb": self.chunk_mb}
         if self.freshness_s is not None:
             numbers["freshness_s"] = self.freshness_s
+        numbers |= {f"freshness_of_s[{key!r}]": bound for key, bound in self.freshness_of_s.items()}
         problems = [
             f"{name} must be more than 0, not {value!r}"
             for name, value in numbers.items()
@@ -91,6 +98,16 @@ class Stream:
         ]
         if not 0 < self.load < 1:
             problems.append(f"load must be more than 0 and less than 1, not {self.load!r}")
+        return problems
+
+    def _freshness_problems(self) -> list[str]:
+        problems = [
+            f"freshness_of_s has {region!r}, which is no destination"
+            for region in self.freshness_of_s
+            if region not in self.destinations
+        ]
+        if self.freshness_of_s and self.freshness_s is None:
+            problems.append("freshness_of_s needs freshness_s, for the other destinations")
         return problems
 
     def _latency_problems(self) -> list[str]:
@@ -130,9 +147,27 @@ class Stream:
         latency = np.broadcast_to(np.asarray(self.latency_s, np.float64), shape)
         return Delays(self.network, self.chunk_mb * BITS_PER_MB, latency, self.load)
 
+    @cached_property
+    def bounds_s(self) -> tuple[float, ...] | None:
+        """Until a destination has a chunk, of each of the problem's terminals; None for none."""
+        if self.freshness_s is None:
+            return None
+        regions = (self.network.regions[terminal] for terminal in self.problem.terminals)
+        return tuple(self.freshness_of_s.get(region, self.freshness_s) for region in regions)
+
     def fresh_trees(self) -> FreshTrees:
         """The search for trees that are in time."""
-        return FreshTrees(self.problem, self.delays, self.freshness_s)
+        return FreshTrees(self.problem, self.delays, self.bounds_s)
+
+    def least_delays_s(self) -> dict[str, float]:
+        """The smallest possible delay of each destination; none if one can't be reached."""
+        freshest, problem = self.fresh_trees().freshest, self.problem
+        if freshest is None:
+            return {}
+        arrivals = self.delays.arrivals(freshest, problem.root)
+        return {
+            self.network.regions[terminal]: arrivals[terminal] for terminal in problem.terminals
+        }
 
     def _batch(self, gb_per_s: float) -> Problem:
         return Problem(
@@ -186,7 +221,7 @@ class StreamPlan:
     destinations: tuple[str, ...]
     gb_per_s: float
     freshness_s: float | None
-    """The bound that was asked for."""
+    """The bound that was asked for, where a destination has none of its own."""
 
     stripes: tuple[Stripe, ...]
     vms: Mapping[str, int]
@@ -322,12 +357,13 @@ def check_freshness(stream: Stream, trees: FreshTrees) -> None:
     Raises:
         NoPlanError: none is; ``fastest_s`` is the smallest possible delay.
     """
-    limit, freshest = stream.freshness_s, trees.freshest
-    if limit is None or freshest is None or trees.allows(freshest):
+    bounds, freshest = stream.bounds_s, trees.freshest
+    if bounds is None or freshest is None or trees.allows(freshest):
         return
-    arrivals = stream.delays.arrivals(freshest, stream.problem.root)
-    last = max(stream.problem.terminals, key=lambda terminal: arrivals[terminal])
-    path = f"the path from {stream.source} to {stream.network.regions[last]}"
+    arrivals, limits = stream.delays.arrivals(freshest, stream.problem.root), dict[int, float]()
+    limits.update(zip(stream.problem.terminals, bounds, strict=True))
+    last = max(limits, key=lambda terminal: arrivals[terminal] - limits[terminal])
+    limit, path = limits[last], f"the path from {stream.source} to {stream.network.regions[last]}"
     raise NoPlanError(
         f"no plan brings chunks of {stream.chunk_mb:g} MB from {stream.source} within "
         f"{limit:g} s; the smallest possible delay is {arrivals[last]:.6g} s, and {path} binds; "

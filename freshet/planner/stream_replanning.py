@@ -17,6 +17,7 @@ from freshet.planner.replanning import (
     Replanned,
     Task,
     closeness,
+    last_good,
     replanned,
 )
 from freshet.planner.stream import (
@@ -59,7 +60,7 @@ def replan_stream(
         check_freshness(stream, trees)
         plan, outcome = _replanned(running, stream, task, started)
     except FreshetError as error:
-        return Replanned(running, Outcome.LAST_GOOD, 1.0, 1.0, str(error))
+        return last_good(running, error)
     found = stream_plan_of(stream, plan, started=started)
     return Replanned(found, outcome, *closeness(running, found), "")
 

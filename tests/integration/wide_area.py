@@ -28,7 +28,7 @@ from freshet.table import load_table
 from freshet.wan.regions import Regions, RegionsOptions
 from freshet.wan.scenario import Scenario, scenario_from_mapping
 from tests.integration.polling import eventually
-from tests.integration.secured import secured
+from tests.integration.secured import Secured, secured
 from tests.integration.topics import Follower, Topics
 
 HOME, NEAR, FAR, SLOW, WAY = "local:home", "local:near", "local:far", "local:slow", "local:way"
@@ -61,6 +61,7 @@ FLINK = FlinkOptions(
     slots=5,
     checkpoint_interval_ms=1_000,
     short_lived=True,
+    prometheus=True,
     # Flink's REST API tells metrics that are at most so old; the default is 10 s.
     settings={"metrics.fetcher.update-interval": "1000"},
 )
@@ -111,13 +112,14 @@ class WideArea:
         folder: Path,
         regions: Regions,
         flink: Stack,
-        far_properties: Mapping[str, str],
+        far: Secured,
         running: contextlib.ExitStack,
     ) -> None:
         self.folder = folder
         self.regions = regions
         self.flink = flink
-        self.far_properties = far_properties
+        self.far_properties = far.client_properties
+        self._far_references = far.references
         """Kafka properties of those who reach the far region's broker through a link."""
 
         self.profiles = write_profiles(folder / "profiles")
@@ -138,7 +140,7 @@ class WideArea:
                 "kafka_bootstrap": self.regions.addresses(region, link.target).bootstrap,
                 "role": roles[link.target],
                 "inbox_partitions": 2,
-                "kafka_properties": self.far_properties if link.target == FAR else {},
+                "kafka_properties": self._far_references if link.target == FAR else {},
             }
             for link in self.regions.scenario.links
             if link.source == region
@@ -330,7 +332,7 @@ def wide_area(folder: Path, flink: FlinkOptions = FLINK) -> Iterator[WideArea]:
                 folder / "regions", scenario(), RegionsOptions(security={FAR: far.broker})
             )
             running.enter_context(regions)
-            areas.append(WideArea(folder, regions, stack, far.client_properties, running))
+            areas.append(WideArea(folder, regions, stack, far, running))
 
         run_together([start_regions, lambda: running.enter_context(stack) and None])
         yield areas[0]

@@ -4,8 +4,7 @@ Goal: what is on its way at that time, in backlogs, under way or being applied, 
 and every subtask finds its part of it again.
 
 Method: a thread writes changes and deletes all the time. The multicast job is stopped with a
-savepoint, and resumed from it with two subtasks; on RocksDB the same is done with the destinations'
-jobs and both tables, down to one subtask and back to two.
+savepoint, and resumed from it with two subtasks.
 
 Fails when: a job does not start from its savepoint, a destination does not become equal, or a
 version goes back at a reader.
@@ -13,17 +12,16 @@ version goes back at a reader.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from tests.integration.multicast.changes import NEARBY, Changes, wait_until_equal
-from tests.integration.multicast.conftest import deployed, watching
+from tests.integration.multicast.changes import Changes, wait_until_equal
+from tests.integration.multicast.conftest import watching
 from tests.integration.multicast.flow import flowing
 from tests.integration.polling import eventually
-from tests.integration.wide_area import DESTINATIONS, FLINK, HOME, NEAR, WideArea
+from tests.integration.wide_area import DESTINATIONS, HOME, WideArea
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -49,22 +47,3 @@ def test_the_multicast_job_resumes_with_twice_the_subtasks(
             eventually(lambda: flow.written > before + 100 and flow.deleted, "changes flow")
         for region in DESTINATIONS:
             wait_until_equal(area, changes, region)
-
-
-@pytest.mark.soak
-def test_all_jobs_are_rescaled_twice_on_rocksdb(tmp_path: Path) -> None:
-    flink = dataclasses.replace(FLINK, state_backend="rocksdb")
-    with deployed(tmp_path, flink, parallelism=2) as area, watching(area):
-        changes, nearby = Changes(area), Changes(area, NEARBY)
-        for parallelism in (1, 2):
-            with flowing(changes) as flow, flowing(nearby):
-                rescale(area, (HOME, *DESTINATIONS), parallelism)
-                before = flow.written
-                eventually(lambda b=before: flow.written > b + 100, "changes flow")  # type: ignore[misc]
-            assert flow.deleted
-            wait_until_equal(area, nearby, NEAR)
-            for region in DESTINATIONS:
-                wait_until_equal(area, changes, region)
-        for job in area.jobs.values():
-            settings = area.flink.flink.rest.get(f"/jobs/{job}/checkpoints/config")
-            assert "RocksDB" in settings["state_backend"], settings

@@ -27,13 +27,16 @@ def network(
     regions: tuple[str, ...] = (HOME, NEAR, FAR, WAY),
     price: Mapping[tuple[str, str], float] | None = None,
     bandwidth_bps: float = 100e6,
+    slow: Mapping[str, float] | None = None,
 ) -> PlainNetwork:
-    """All links of one bandwidth; $ 0.10 a GB where no price is given."""
-    prices = price or {}
+    """All links of one bandwidth but those to slow regions; $ 0.10 a GB where no price is given."""
+    prices, bps = price or {}, slow or {}
     return PlainNetwork(
         regions,
         tuple(tuple(0.0 if u == v else prices.get((u, v), 0.1) for v in regions) for u in regions),
-        tuple(tuple(0.0 if u == v else bandwidth_bps for v in regions) for u in regions),
+        tuple(
+            tuple(0.0 if u == v else bps.get(v, bandwidth_bps) for v in regions) for u in regions
+        ),
         tuple(LIMITS for _ in regions),
     )
 

@@ -18,12 +18,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from freshet import avro
+from freshet.multicast.attainable import attainable
 from freshet.multicast.decisions import Decisions
 from freshet.multicast.requests import Answer, Outcome, edges_of
 from freshet.multicast.settings import PlannerSettings
 from freshet.multicast.solving import solve, split, stream_of
 from freshet.planner import StreamPlan
 from tests.unit.multicast.reports import (
+    CHEAP_OVER_WAY,
     FAR,
     HOME,
     NEAR,
@@ -90,8 +92,8 @@ class Job:
     def _check(self, answer: Answer, asked: Any) -> None:
         # Where less is planned for than was asked for, the plan says so.
         plan = answer.plan
-        asked = replace(asked, gb_per_s=plan["gb_per_s"], freshness_s=plan["freshness_s"])
-        assert_valid(plan, replace(stream_of(asked), stripes=None))
+        stream, _ = attainable(stream_of(asked))
+        assert_valid(plan, replace(stream, gb_per_s=plan["gb_per_s"], stripes=None))
         parts = split(StreamPlan.from_dict(plan), asked.parts).stripes
         assert {round(part.fraction * asked.parts, 6) for part in parts} == {1.0}
 
@@ -282,6 +284,15 @@ def test_a_larger_volume_is_planned_for_and_a_slightly_larger_one_is_not(job: Jo
     assert job.decisions._tables[TABLE].asked_for == attempts
 
 
+def test_what_compression_saves_is_not_planned_for(job: Job) -> None:
+    job.bytes_per_s = 4e6
+    job.links[HOME] = [link(WAY, raw_bytes=9 << 20, wire_bytes=3 << 20)]
+    job.run(20)
+    running = job.decisions._tables[TABLE].running
+    assert running is not None
+    assert running["gb_per_s"] == pytest.approx(4e-3 / 3, rel=0.1)
+
+
 def test_the_last_good_plan_stays_when_none_is_found(job: Job) -> None:
     job.run(4)
     before, job.fails = job.plans[:], "no plan was found within 5 s"
@@ -307,6 +318,41 @@ def test_too_much_or_too_late_is_no_reason_to_send_nothing() -> None:
     slow.run(10)
     assert slow.plan["destinations"] == [NEAR, FAR]
     assert slow.decisions.failures >= 1
+
+
+def test_a_region_that_cannot_have_all_holds_up_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its links carry a hundredth of the volume, and the others are planned for as ever."""
+    job = Job(settings(network(price=CHEAP_OVER_WAY, slow={NEAR: 1e5})))
+    job.bytes_per_s = 1e6
+    job.run(10)
+    assert (WAY, FAR) in edges_of(job.plan)
+    assert NEAR in job.plan["destinations"]
+    assert f"reduced: the links to {NEAR} carry" in caplog.text
+    running = job.decisions._tables[TABLE].running
+    assert running is not None
+    assert running["gb_per_s"] == pytest.approx(1e-3, rel=0.1), "the others can have all"
+    job.up.discard(WAY)
+    job.run(10)
+    assert (HOME, FAR) in edges_of(job.plan)
+    assert job.plan["gb_per_s"] == pytest.approx(1e-3, rel=0.3)
+
+
+def test_a_region_that_is_too_far_holds_up_no_other(job: Job) -> None:
+    job.links = {
+        region: [link(NEAR, round_trip_ms=trip_ms)]
+        for region, trip_ms in ((HOME, 60_000), (WAY, 80_000), (FAR, 90_000))
+    }
+    job.run(4)
+    job.bytes_per_s = 1e6
+    job.run(20)
+    assert f"to {NEAR} at the least" in job.plan["note"]
+    assert (WAY, FAR) in edges_of(job.plan)
+    assert job.plan["delay_s"][FAR] < 5 < 30 <= job.plan["delay_s"][NEAR]
+    job.up.discard(WAY)
+    job.run(10)
+    assert edges_of(job.plan) == {(HOME, FAR), (HOME, NEAR)}
 
 
 def test_an_operator_without_the_plan_gets_it_again(job: Job) -> None:
@@ -392,3 +438,21 @@ def _assert_rules(plan: dict[str, Any], silent_s: Mapping[str, float]) -> None:
             assert v not in reached
             reached.add(v)
         assert set(plan["destinations"]) <= reached
+
+
+def test_plans_are_confirmed_while_they_follow_from_what_is_reported() -> None:
+    job = Job()
+    job.bytes_per_s = 1e5
+    job.run(30)
+    assert job.decisions.confirmed_ms == job.now_ms
+
+    job.fails = "no solver"
+    job.bytes_per_s = 1e6
+    job.run(20)
+    failed_ms = job.now_ms
+    assert job.decisions.failures
+    assert failed_ms - 20_000 <= (job.decisions.confirmed_ms or 0) < failed_ms - 10_000
+
+    job.fails = None
+    job.run(60)
+    assert job.decisions.confirmed_ms == job.now_ms

@@ -63,10 +63,12 @@ def test_random_streams(
     assert plan.cost.total_usd_per_h >= unbound.cost.lower_bound_usd_per_h * (1 - 1e-9)
 
 
-@given(st.integers(0, 10_000), st.integers(1, 4), st.floats(0.3, 2.0))
-@settings(max_examples=40, deadline=None)
-def test_trees_in_time(seed: int, terminals: int, limit: float) -> None:
+@given(st.integers(0, 10_000), st.lists(st.floats(0.3, 2.0), min_size=1, max_size=4), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_trees_in_time(seed: int, limits_s: list[float], same: bool) -> None:
     """Asked until nothing is new, the search gives the lightest tree in time, and proves it."""
+    terminals = len(limits_s)
+    limits_s = [limits_s[0]] * terminals if same else limits_s
     rng, n = np.random.default_rng(seed), min(terminals + 3, 6)
     weights = rng.integers(0, 9, (n, n)).astype(float)
     latency = rng.uniform(0.1, 1.0, (n, n))
@@ -74,9 +76,12 @@ def test_trees_in_time(seed: int, terminals: int, limit: float) -> None:
     regions = tuple(f"cloud:r{i}" for i in range(n))
     limits = (RegionLimits(np.inf, np.inf, 0.0, 1),) * n
     network = Network(regions, np.zeros((n, n)), np.full((n, n), 1e15), limits)
-    stream = Stream(network, regions[0], regions[1 : terminals + 1], 1.0, limit, latency_s=latency)
+    destinations = regions[1 : terminals + 1]
+    # The general bound is that of the first; the others have their own.
+    own = dict(zip(destinations[1:], limits_s[1:], strict=True))
+    stream = Stream(network, regions[0], destinations, 1.0, limits_s[0], own, latency_s=latency)
     hops = stream.delays.hops
-    best = lightest_by_trial(weights, hops, limit, terminals)
+    best = lightest_by_trial(weights, hops, limits_s)
     search = stream.fresh_trees()
     first = last = search(weights)
     given_before = set[Tree]()
@@ -84,7 +89,8 @@ def test_trees_in_time(seed: int, terminals: int, limit: float) -> None:
         given_before.update(last[0])
         last = search(weights)
     ends = stream.problem.terminals
-    paths = Paths.within(hops, limit, 0, ends)
+    tails = {end: max(limits_s) - limit for end, limit in zip(ends, limits_s, strict=True)}
+    paths = Paths.within(hops, max(limits_s), 0, tails)
     ascent = ascend(weights, paths)
     program, fewer = CutProgram(paths), np.where(rng.random((n, n)) < 0.3, np.inf, weights)
     program.bound(fewer, ascend(fewer, paths), np.inf)  # its cuts must hold for other weights
@@ -95,21 +101,22 @@ def test_trees_in_time(seed: int, terminals: int, limit: float) -> None:
     for trees, _ in (first, last):
         for tree in trees:
             parent = {v: u for u, v in tree}
-            assert all(delay_to(v, parent, hops) <= limit * (1 + 1e-6) for v in ends)
+            for end, limit in zip(ends, limits_s, strict=True):
+                assert delay_to(end, parent, hops) <= limit * (1 + 1e-6)
     if np.isfinite(best):
         assert sum(weights[edge] for edge in last[0][0]) == pytest.approx(best, rel=1e-6)
     else:
         assert (first, last) == (([], np.inf), ([], np.inf))
 
 
-def lightest_by_trial(weights: Floats, delays: Floats, limit: float, terminals: int) -> float:
+def lightest_by_trial(weights: Floats, delays: Floats, limits_s: list[float]) -> float:
     """Weight of the lightest tree in time from node 0: every choice of parents is tried."""
     n, best = len(weights), np.inf
     for parents in itertools.product(range(-1, n), repeat=n - 1):
         parent = {v: u for v, u in enumerate(parents, start=1) if u >= 0}
         used = sum(weights[u, v] for v, u in parent.items())
         if used < best and all(
-            delay_to(v, parent, delays) <= limit for v in range(1, terminals + 1)
+            delay_to(v, parent, delays) <= limit for v, limit in enumerate(limits_s, start=1)
         ):
             best = used
     return float(best)

@@ -50,7 +50,7 @@ def stream_of(looseness: float) -> Stream:
     stream = replace(random_stream(3, 3, 0.1, 0.0), chunk_mb=16.0)
     freshest = stream.fresh_trees().freshest
     assert freshest is not None
-    delay_s = stream.delays.slowest(freshest, stream.problem.root)
+    delay_s = max(stream.delays.arrivals(freshest, stream.problem.root).values())
     return replace(stream, freshness_s=delay_s * looseness)
 
 

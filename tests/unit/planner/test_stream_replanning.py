@@ -24,7 +24,7 @@ def stream_of(seed: int, looseness: float = 1.5, stripes: int | None = None) -> 
     stream = replace(random_stream(seed, 3, 0.1, 0.0), stripes=stripes)
     freshest = stream.fresh_trees().freshest
     assert freshest is not None
-    delay_s = stream.delays.slowest(freshest, stream.problem.root)
+    delay_s = max(stream.delays.arrivals(freshest, stream.problem.root).values())
     return replace(stream, freshness_s=delay_s * looseness)
 
 

@@ -67,21 +67,23 @@ public record KeyChange(
 
   /**
    * This change for who has not got an older one, in whose place it goes: if that was the key's
-   * first value, this is what takes its place.
+   * first value, this is what takes its place, and it removes at least the regret that the older
+   * one would have removed.
    */
   public KeyChange inPlaceOf(KeyChange older) {
-    return older.isFirst && !isDelete() ? withFirst(true) : this;
+    return with(
+        isFirst || (older.isFirst && !isDelete()), Math.max(regretRemoved, older.regretRemoved));
   }
 
-  /** This change for who has got a value of the key by now. */
+  /** This change for who has got it by now: it removes nothing any more. */
   public KeyChange asKnown() {
-    return withFirst(false);
+    return with(false, 0);
   }
 
-  private KeyChange withFirst(boolean first) {
-    return first == isFirst
+  private KeyChange with(boolean first, float regret) {
+    return first == isFirst && regret == regretRemoved
         ? this
-        : new KeyChange(key, version, eventTimeMs, computedAtMs, kind, first, regretRemoved, value);
+        : new KeyChange(key, version, eventTimeMs, computedAtMs, kind, first, regret, value);
   }
 
   private static void check(String key, Version version, boolean condition, String rule) {

@@ -34,10 +34,29 @@ final class Dissemination implements Link.Listener {
   private static final long MICROS_PER_MS = 1_000;
 
   /** This part of the SLO is always for filling chunks. */
-  private static final long FILLING_SHARE = 4;
+  private static final long FILLING_SHARE = 8;
+
+  /**
+   * What takes so many times as long as the slowest recent delivery is still in time: the next
+   * pause of a machine or a network may be a longer one.
+   */
+  private static final long HEADROOM = 4;
+
+  /** What leaves before it is due takes at most this part of the SLO on the link. */
+  private static final long FULL_SHARE = 8;
 
   /** A relay that has not reported for so long is not trusted with what a region has missed. */
   private static final long RELAY_SILENT_MS = 5_000;
+
+  /** A relay that has a backlog is trusted with what a region lacks for so long. */
+  private static final long RELAY_TRUST_MS = 300_000;
+
+  /**
+   * So much of what a region has missed waits for its links, in state; the rest of what was read
+   * waits beside it, and is read again after a failure. Much more than a link takes before the next
+   * acknowledgement would only make checkpoints slow, and live changes with them.
+   */
+  static final long CATCH_UP_AHEAD_BYTES = 2 << 20;
 
   private final MulticastSettings settings;
 
@@ -45,6 +64,7 @@ final class Dissemination implements Link.Listener {
   private final ChangeHistory history;
   private final Link.TaskThread task;
   private final Clock clock;
+  private final MulticastMetrics metrics;
   private final ChunkCodec codec = new ChunkCodec();
   private final Map<String, DisseminatedTable> tables = new LinkedHashMap<>();
   private final Map<String, Link> links = new LinkedHashMap<>();
@@ -56,20 +76,22 @@ final class Dissemination implements Link.Listener {
       Transport transport,
       ChangeHistory history,
       Link.TaskThread task,
-      Clock clock) {
+      Clock clock,
+      MulticastMetrics metrics) {
     this.settings = settings;
     this.transport = transport;
     this.history = history;
     this.task = task;
     this.clock = clock;
+    this.metrics = metrics;
     // Larger than those of an earlier run, without state of its own.
     this.nextChunkId = clock.absoluteTimeMillis() * MICROS_PER_MS;
     PriorityQuantile quantile = new PriorityQuantile(settings.earlyShare());
     for (MulticastSettings.Table table : settings.tables()) {
-      tables.put(
-          table.table(),
-          new DisseminatedTable(
-              table, quantile, settings.cacheBytes() / settings.tables().size() / table.shards()));
+      long cacheBytes = settings.cacheBytes() / settings.tables().size() / table.shards();
+      DisseminatedTable disseminated = new DisseminatedTable(table, quantile, cacheBytes);
+      tables.put(table.table(), disseminated);
+      metrics.table(disseminated);
     }
   }
 
@@ -87,30 +109,41 @@ final class Dissemination implements Link.Listener {
 
   // Changes.
 
-  /** A change came in: the next record of its shard. */
-  void change(DisseminatedTable table, int shard, long offset, KeyChange change) {
+  /**
+   * A change came in: the next record of its shard.
+   *
+   * @return when to pump at the latest for it, ms; {@link Long#MAX_VALUE} if that makes no
+   *     difference
+   */
+  long change(DisseminatedTable table, int shard, long offset, KeyChange change) {
     long due = change.computedAtMs() + table.settings().sloMs();
     DisseminatedTable.Shard state = table.shard(shard);
     long after = state.advance(offset);
     state.recent().add(change, offset);
     table.count(change);
+    long next = Long.MAX_VALUE;
     for (DisseminatedTable.Target target : state.targets()) {
       target.lane().put(shard, change, offset, due);
       target.lane().received(shard, after, offset, due);
-      if (target.lane().bytes() >= target.link().window().chunkBytesMax()) {
+      if (target.link().isFull(target.lane()) && target.link().window().hasRoom()) {
         target.link().pump();
       }
+      next = Math.min(next, target.link().nextLeaveMs(target.lane()));
     }
+    return next;
   }
 
-  /** A record of a shard that carries no change. */
-  void skip(DisseminatedTable table, int shard, long offset) {
+  /** A record of a shard that carries no change; when to pump at the latest for it, ms. */
+  long skip(DisseminatedTable table, int shard, long offset) {
     long due = clock.absoluteTimeMillis() + table.settings().sloMs();
     DisseminatedTable.Shard state = table.shard(shard);
     long after = state.advance(offset);
+    long next = Long.MAX_VALUE;
     for (DisseminatedTable.Target target : state.targets()) {
       target.lane().received(shard, after, offset, due);
+      next = Math.min(next, target.link().nextLeaveMs(target.lane()));
     }
+    return next;
   }
 
   /**
@@ -122,15 +155,6 @@ final class Dissemination implements Link.Listener {
     long next = Long.MAX_VALUE;
     for (Link link : links.values()) {
       next = Math.min(next, link.pump());
-    }
-    return next;
-  }
-
-  /** When the next chunk must leave, ms; {@link Long#MAX_VALUE} if none waits. */
-  long nextLeaveMs() {
-    long next = Long.MAX_VALUE;
-    for (Link link : links.values()) {
-      next = Math.min(next, link.nextLeaveMs());
     }
     return next;
   }
@@ -196,13 +220,18 @@ final class Dissemination implements Link.Listener {
             route,
             shard % settings.lanes());
     Lane lane = link.lane(id, table.priorities());
-    lane.predict(predictedMs(lane));
+    predict(lane);
     return new DisseminatedTable.Target(link, lane);
   }
 
   private Link link(String region) {
-    return links.computeIfAbsent(
-        region, key -> new Link(key, transport, this::encode, task, clock, this));
+    return links.computeIfAbsent(region, this::newLink);
+  }
+
+  private Link newLink(String region) {
+    Link link = new Link(region, transport, this::encode, task, clock, this);
+    metrics.link(link);
+    return link;
   }
 
   /** Gives what was on one lane to those that now lead to the same destinations. */
@@ -264,6 +293,9 @@ final class Dissemination implements Link.Listener {
   @Override
   public void acknowledged(Link link, SentChunk chunk) {
     link.pump();
+    if (chunk.purpose() == Purpose.CATCH_UP) {
+      chunk.lane().route().destinations().forEach(name -> feed(region(name)));
+    }
   }
 
   @Override
@@ -278,28 +310,37 @@ final class Dissemination implements Link.Listener {
 
   /** A region has reported. */
   void report(RegionReport report) {
-    RemoteRegion region = regions.computeIfAbsent(report.getRegion(), RemoteRegion::new);
+    RemoteRegion region = region(report.getRegion());
     region.report(report, clock.absoluteTimeMillis() * MICROS_PER_MS);
     DisseminatedTable table = tables.get(report.getTable());
     if (table == null || table.planNumber() == 0 || !report.getApplies()) {
       return;
     }
     predict();
+    feed(region);
     if (table.reaches(region.name())) {
+      String name = table.settings().table();
+      RegionLag lag = region.lag(name, started -> metrics.region(region.name(), name, started));
       for (DisseminatedTable.Shard shard : table.shards()) {
-        catchUp(region, table, shard);
+        OffsetRanges known = region.known(name, table.settings().log(), shard.number());
+        lag.reported(shard.number(), known, shard.head(), clock.absoluteTimeMillis());
+        catchUp(region, table, shard, known);
       }
     }
   }
 
+  private RemoteRegion region(String name) {
+    return regions.computeIfAbsent(name, RemoteRegion::new);
+  }
+
   private void predict() {
     for (Link link : links.values()) {
-      link.lanes().forEach(lane -> lane.predict(predictedMs(lane)));
+      link.lanes().forEach(this::predict);
       link.removeLanes(lane -> lane.id().isCatchUp() && lane.isEmpty());
     }
   }
 
-  private long predictedMs(Lane lane) {
+  private void predict(Lane lane) {
     long longest = 0;
     for (String destination : lane.destinations()) {
       RemoteRegion region = regions.get(destination);
@@ -307,13 +348,15 @@ final class Dissemination implements Link.Listener {
     }
     // Where the way takes the whole SLO, chunks that hardly fill would make it no faster.
     long sloMs = tables.get(lane.id().table()).settings().sloMs();
-    return Math.min(longest, sloMs - sloMs / FILLING_SHARE);
+    lane.predict(Math.min(HEADROOM * longest, sloMs - sloMs / FILLING_SHARE), sloMs / FULL_SHARE);
   }
 
   private void catchUp(
-      RemoteRegion region, DisseminatedTable table, DisseminatedTable.Shard shard) {
+      RemoteRegion region,
+      DisseminatedTable table,
+      DisseminatedTable.Shard shard,
+      OffsetRanges known) {
     String name = table.settings().table();
-    OffsetRanges known = region.known(name, table.settings().log(), shard.number());
     if (known.contains(-1, shard.head())) {
       return;
     }
@@ -326,13 +369,17 @@ final class Dissemination implements Link.Listener {
     if (missing.isFilling(lacking, known)) {
       region.gapFilled(name, nowMs);
     }
+    OffsetRanges lost =
+        region
+            .missingForLong(name, shard.number())
+            .lost(lacking, known, false, nowMs, RELAY_TRUST_MS);
     if (isHeldBack(region.name(), table, shard.number())) {
       missing.reset();
-      return;
+    } else {
+      long patienceMs = settings.catchUpAfterMs();
+      boolean mayArrive = nowMs - region.gapFilledAtMs(name) < patienceMs;
+      lost.addAll(missing.lost(lacking, known, mayArrive, nowMs, patienceMs));
     }
-    long patienceMs = settings.catchUpAfterMs();
-    boolean mayArrive = nowMs - region.gapFilledAtMs(name) < patienceMs;
-    OffsetRanges lost = missing.lost(lacking, known, mayArrive, nowMs, patienceMs);
     if (!lost.isEmpty()) {
       fetch(region, table, shard, lost);
     }
@@ -386,6 +433,7 @@ final class Dissemination implements Link.Listener {
         shard.number(),
         table.settings().table());
     region.missing(table.settings().table(), shard.number()).reset();
+    region.missingForLong(table.settings().table(), shard.number()).reset();
     OffsetRanges fetching = region.fetching(table.settings().table(), shard.number());
     fetching.addAll(lost);
     Fetch fetch = new Fetch(region, table, fetching, lost);
@@ -413,21 +461,49 @@ final class Dissemination implements Link.Listener {
 
     @Override
     public void read(List<ChunkEntry> entries, List<Covered> coverage) {
-      task.run(
-          "catch up " + region.name(),
+      goOn(
           () -> {
             send(region, table, entries, coverage);
             coverage.forEach(range -> fetching.remove(range.after(), range.upto()));
           });
     }
 
+    private void goOn(Runnable step) {
+      task.run(
+          "catch up " + region.name(),
+          () -> {
+            region.fetched().add(step);
+            feed(region);
+          });
+    }
+
     @Override
     public void done(Exception failure) {
-      task.run("end catching up " + region.name(), () -> fetching.removeAll(lost));
+      goOn(() -> fetching.removeAll(lost));
       if (failure != null) {
         LOG.warn("Cannot read what region {} lacks; trying again", region.name(), failure);
       }
     }
+  }
+
+  /** Gives links what was read for a region, as they take it. */
+  private void feed(RemoteRegion region) {
+    while (!region.fetched().isEmpty() && catchUpBytes(region.name()) < CATCH_UP_AHEAD_BYTES) {
+      region.fetched().remove().run();
+    }
+  }
+
+  /** Size of what waits for the links to a region and is no live change. */
+  private long catchUpBytes(String region) {
+    long bytes = 0;
+    for (Link link : links.values()) {
+      for (Lane lane : link.lanes()) {
+        if (lane.id().isCatchUp() && lane.destinations().contains(region)) {
+          bytes += lane.bytes();
+        }
+      }
+    }
+    return bytes;
   }
 
   /** Sends a region what it lacks, past relays that do not answer. */

@@ -19,6 +19,11 @@ final class Lane {
   /** A lone change waits this long for company, however late it is. */
   static final long LINGER_MS = 5;
 
+  /**
+   * The same for what passes others: each chunk takes something from a link that has too little.
+   */
+  static final long EARLY_LINGER_MS = 100;
+
   private final LaneId id;
   private final Priorities priorities;
   private final Set<String> destinations;
@@ -33,6 +38,9 @@ final class Lane {
   /** Predicted time from sending to the last destination of the route, ms. */
   private long pathMs;
 
+  /** Time on the link that may be filled before anything is due, ms. */
+  private long fillMs;
+
   private long sentAtMs;
 
   /** Whether something due had to wait since the lane was last level. */
@@ -40,6 +48,8 @@ final class Lane {
 
   /** Whether the last chunk was an early one, so that the next is one in turn. */
   private boolean wasEarly;
+
+  private long earlySentAtMs;
 
   Lane(LaneId id, Priorities priorities) {
     this.id = id;
@@ -92,9 +102,21 @@ final class Lane {
     return shards.computeIfAbsent(shard, ShardBacklog::new);
   }
 
-  /** Sets the predicted time to the last destination, ms. */
-  void predict(long milliseconds) {
-    pathMs = milliseconds;
+  /**
+   * Sets how long things take.
+   *
+   * @param pathMs predicted time to the last destination
+   * @param fillMs what is collected before it is due takes at most so long on the link, unless it
+   *     fits into one chunk
+   */
+  void predict(long pathMs, long fillMs) {
+    this.pathMs = pathMs;
+    this.fillMs = fillMs;
+  }
+
+  /** Time on the link that may be filled before anything is due, ms. */
+  long fillMs() {
+    return fillMs;
   }
 
   boolean isEmpty() {
@@ -117,7 +139,17 @@ final class Lane {
    * @param marginMs to leave that much earlier
    */
   long leaveAtMs(long marginMs) {
-    return isEmpty() ? Long.MAX_VALUE : Math.max(dueMs - pathMs - marginMs, sentAtMs + LINGER_MS);
+    return isEmpty() ? Long.MAX_VALUE : Math.max(latestMs(marginMs), sentAtMs + LINGER_MS);
+  }
+
+  /**
+   * When the next chunk should have left at the latest, though it may be alone then, ms; {@link
+   * Long#MAX_VALUE} if nothing waits.
+   *
+   * @param marginMs to leave that much earlier
+   */
+  long latestMs(long marginMs) {
+    return isEmpty() ? Long.MAX_VALUE : dueMs - pathMs - marginMs;
   }
 
   /** Something that is due had to wait. */
@@ -143,26 +175,46 @@ final class Lane {
   ChunkDraft takeEarly(long bytesMax, long overdueMs, long nextDueMs) {
     ChunkDraft chunk = new ChunkDraft(bytesMax);
     if (!wasEarly) {
-      takeSignificant(chunk);
+      addSignificant(chunk);
       byDue().forEach(shard -> shard.takeOverdue(chunk, overdueMs, nextDueMs));
     }
     wasEarly = !chunk.isEmpty();
     return chunk;
   }
 
-  private void takeSignificant(ChunkDraft chunk) {
-    while (!chunk.isFull()) {
-      ShardBacklog top = null;
-      for (ShardBacklog shard : shards.values()) {
-        if (shard.topPriority() > (top == null ? 0 : top.topPriority())) {
-          top = shard;
-        }
-      }
-      if (top == null) {
-        return;
-      }
+  /**
+   * When what is significant may pass all that waits, ms; {@link Long#MAX_VALUE} if there is
+   * nothing of it, or nothing to pass.
+   */
+  long significantAtMs() {
+    return isBehind && top() != null ? earlySentAtMs + EARLY_LINGER_MS : Long.MAX_VALUE;
+  }
+
+  /** Copies what is significant, the most significant first. */
+  ChunkDraft takeSignificant(long bytesMax, long nowMs) {
+    ChunkDraft chunk = new ChunkDraft(bytesMax);
+    addSignificant(chunk);
+    earlySentAtMs = nowMs;
+    return chunk;
+  }
+
+  private void addSignificant(ChunkDraft chunk) {
+    ShardBacklog top = top();
+    while (top != null && !chunk.isFull()) {
       top.takeTop(chunk);
+      top = top();
     }
+  }
+
+  /** The shard with the most significant entry that may go out of turn; null if there is none. */
+  private ShardBacklog top() {
+    ShardBacklog top = null;
+    for (ShardBacklog shard : shards.values()) {
+      if (shard.topPriority() > (top == null ? 0 : top.topPriority())) {
+        top = shard;
+      }
+    }
+    return top;
   }
 
   private List<ShardBacklog> byDue() {

@@ -132,14 +132,22 @@ final class Link {
     return lanes.values().stream().mapToLong(Lane::size).sum();
   }
 
-  /** Whether something that is due has to wait, so that what comes now must not overtake it. */
-  boolean isBehind() {
+  /**
+   * Whether something waits that what comes now should not overtake. Catch-up waits for live
+   * changes, and not they for it.
+   */
+  boolean isBehind(Purpose purpose) {
+    boolean isCatchUp = purpose == Purpose.CATCH_UP;
     for (Lane lane : lanes.values()) {
-      if (lane.isBehind() || !lane.isEmpty()) {
+      if (!lane.isEmpty() && (isCatchUp || !lane.id().isCatchUp())) {
         return true;
       }
     }
-    return !window.hasRoom();
+    return !hasRoom(isCatchUp);
+  }
+
+  private boolean hasRoom(boolean isCatchUp) {
+    return isCatchUp ? window.hasRoomForCatchUp() : window.hasRoom();
   }
 
   /** Whether something waits for room in the window, and not for company. */
@@ -150,7 +158,26 @@ final class Link {
 
   /** Whether a lane should leave now. */
   boolean isReady(Lane lane, long nowMs) {
-    return lane.leaveAtMs(MARGIN_MS) <= nowMs || lane.bytes() >= window.chunkBytesMax();
+    return lane.leaveAtMs(MARGIN_MS) <= nowMs
+        || isFull(lane)
+        || (lane.latestMs(MARGIN_MS) <= nowMs && lane.bytes() >= window.chunkBytesMax());
+  }
+
+  /**
+   * Whether a lane has so much that it should not wait for its time.
+   *
+   * <p>Chunks of the window's size would do for the link. But while a change waits, a newer one of
+   * its key may take its place, so what is not due stays, as long as the link takes it quickly when
+   * it is.
+   */
+  boolean isFull(Lane lane) {
+    return lane.bytes() >= fullBytes(lane);
+  }
+
+  private double fullBytes(Lane lane) {
+    return lane.fillMs() == 0
+        ? window.chunkBytesMax()
+        : Math.max(LinkWindow.CHUNK_BYTES_MAX, window.bytesPerSecond() * lane.fillMs() / 1e3);
   }
 
   /**
@@ -171,14 +198,25 @@ final class Link {
     }
     if (ready != null) {
       markBehind(nowMs);
-      return Long.MAX_VALUE;
+      sendPastOthers(nowMs);
     }
     return nextLeaveMs();
   }
 
+  /** What is significant does not wait for an acknowledgement, but for a little company. */
+  private void sendPastOthers(long nowMs) {
+    for (Lane lane : lanes.values()) {
+      if (window.hasRoomForEarly() && lane.significantAtMs() <= nowMs) {
+        send(lane, Purpose.EARLY, lane.takeSignificant(window.chunkBytesMax() / 2, nowMs));
+      }
+    }
+  }
+
   private void markBehind(long nowMs) {
     for (Lane lane : lanes.values()) {
-      if (!lane.id().isCatchUp() && lane.leaveAtMs(MARGIN_MS) <= nowMs) {
+      // What leaves together takes some round trips, which the prediction knows of.
+      long lateMs = LinkWindow.QUEUE_MS + (long) window.roundTripMs();
+      if (!lane.id().isCatchUp() && lane.latestMs(MARGIN_MS) <= nowMs - lateMs) {
         lane.fallBehind();
       }
     }
@@ -186,12 +224,20 @@ final class Link {
 
   /** When the next chunk must leave, ms; {@link Long#MAX_VALUE} if none waits or none may go. */
   long nextLeaveMs() {
-    if (!window.hasRoom()) {
-      return Long.MAX_VALUE;
-    }
     long leave = Long.MAX_VALUE;
     for (Lane lane : lanes.values()) {
-      leave = Math.min(leave, lane.leaveAtMs(MARGIN_MS));
+      leave = Math.min(leave, nextLeaveMs(lane));
+    }
+    return leave;
+  }
+
+  /** When a lane's next chunk must leave, as {@link #nextLeaveMs()}. */
+  long nextLeaveMs(Lane lane) {
+    long leave = Long.MAX_VALUE;
+    if (hasRoom(lane.id().isCatchUp())) {
+      leave = lane.leaveAtMs(MARGIN_MS);
+    } else if (window.hasRoomForEarly()) {
+      leave = lane.significantAtMs();
     }
     return leave == Long.MAX_VALUE ? leave : Math.max(leave, notBeforeMs);
   }
@@ -202,7 +248,8 @@ final class Link {
     Lane catchUp = null;
     for (Lane lane : lanes.values()) {
       if (lane.id().isCatchUp()) {
-        catchUp = catchUp == null && !lane.isEmpty() ? lane : catchUp;
+        boolean isNext = catchUp == null && !lane.isEmpty() && window.hasRoomForCatchUp();
+        catchUp = isNext ? lane : catchUp;
       } else if (isReady(lane, nowMs)) {
         live = live == null || lane.leaveAtMs(0) < live.leaveAtMs(0) ? lane : live;
       }
@@ -220,12 +267,14 @@ final class Link {
         return;
       }
     }
-    liveSinceCatchUp = lane.id().isCatchUp() ? 0 : liveSinceCatchUp + 1;
-    send(
-        lane,
-        lane.id().isCatchUp() ? Purpose.CATCH_UP : Purpose.LIVE,
-        lane.take(window.chunkBytesMax(), nowMs));
-    if (lane.leaveAtMs(MARGIN_MS) > nowMs) {
+    if (lane.id().isCatchUp()) {
+      liveSinceCatchUp = 0;
+      send(lane, Purpose.CATCH_UP, lane.take(window.catchUpChunkBytesMax(), nowMs));
+      return;
+    }
+    liveSinceCatchUp++;
+    send(lane, Purpose.LIVE, lane.take(window.chunkBytesMax(), nowMs));
+    if (lane.latestMs(MARGIN_MS) > nowMs) {
       lane.catchUp();
     }
   }
@@ -251,7 +300,7 @@ final class Link {
   /** Sends a chunk that is made already, past all that waits. */
   void send(SentChunk chunk, byte[] bytes) {
     inFlight.add(chunk);
-    window.sent(chunk.wireBytes(), chunk.sentNanos());
+    window.sent(chunk.wireBytes(), chunk.purpose(), chunk.sentNanos());
     transport.send(
         region,
         chunk.lane().table(),
@@ -283,7 +332,12 @@ final class Link {
     }
     if (failure == null) {
       failures = 0;
-      window.acknowledged(chunk.wireBytes(), chunk.sentNanos(), clock.relativeTimeNanos());
+      window.acknowledged(
+          chunk.wireBytes(),
+          chunk.purpose(),
+          chunk.sentNanos(),
+          clock.relativeTimeNanos(),
+          lanes.values().stream().anyMatch(Lane::isBehind));
       counters.count(chunk);
       listener.acknowledged(this, chunk);
     } else {
@@ -292,7 +346,7 @@ final class Link {
   }
 
   private void onFailure(SentChunk chunk, Exception failure) {
-    window.failed(chunk.wireBytes(), clock.relativeTimeNanos());
+    window.failed(chunk.wireBytes(), chunk.purpose(), clock.relativeTimeNanos());
     long delay = RETRY_MS_MIN << Math.min(failures++, RETRY_DOUBLINGS);
     notBeforeMs = clock.absoluteTimeMillis() + Math.min(RETRY_MS_MAX, delay);
     if (Integer.bitCount(failures) == 1) {

@@ -39,6 +39,7 @@ import org.apache.flink.streaming.api.operators.StreamOperatorParameters;
 import org.apache.flink.streaming.api.operators.TwoInputStreamOperator;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 import org.apache.flink.util.OutputTag;
+import org.apache.flink.util.clock.Clock;
 import org.apache.flink.util.clock.SystemClock;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -82,6 +83,7 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
 
   private transient Transport transport;
   private transient ChangeHistory history;
+  private transient MulticastMetrics metrics;
   private transient Dissemination dissemination;
   private transient SingleObjectCodec<RegionReport> reports;
   private transient TaskTimer timer;
@@ -110,8 +112,9 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
     timer = new TaskTimer(getProcessingTimeService(), mailbox, () -> dissemination.pump());
     transport = transports.transport(getRuntimeContext());
     history = transports.history(getRuntimeContext());
-    dissemination =
-        new Dissemination(settings, transport, history, timer, SystemClock.getInstance());
+    Clock clock = SystemClock.getInstance();
+    metrics = new MulticastMetrics(getMetricGroup(), clock);
+    dissemination = new Dissemination(settings, transport, history, timer, clock, metrics);
     unacknowledgedState =
         context
             .getKeyedStateStore()
@@ -210,18 +213,21 @@ final class MulticastOperator extends AbstractStreamOperator<RegionReport>
     LogRecord logRecord = element.getValue();
     Shards.Shard shard = shards.get(logRecord.partition());
     DisseminatedTable table = dissemination.table(shard.table());
+    int partition = shard.partition();
+    long wakeAtMs;
     if (logRecord.isTombstone()) {
-      dissemination.skip(table, shard.partition(), logRecord.offset());
+      wakeAtMs = dissemination.skip(table, partition, logRecord.offset());
     } else {
       try {
         KeyChange change = table.reader().read(logRecord.value());
-        dissemination.change(table, shard.partition(), logRecord.offset(), change);
+        wakeAtMs = dissemination.change(table, partition, logRecord.offset(), change);
       } catch (BadChangeException e) {
-        dissemination.skip(table, shard.partition(), logRecord.offset());
+        wakeAtMs = dissemination.skip(table, partition, logRecord.offset());
+        metrics.deadLetter(shard.table());
         output.collect(DEAD_LETTERS, new StreamRecord<>(deadLetter(table, shard, logRecord, e)));
       }
     }
-    timer.wakeAt(dissemination.nextLeaveMs());
+    timer.wakeAt(wakeAtMs);
   }
 
   private static DeadLetter deadLetter(

@@ -37,6 +37,7 @@ public final class MulticastStreams {
             record -> new LogRecord(first + record.partition(), record.offset(), record.value()),
             LogRecord.TYPE)
         .name("Number the shards of " + table)
+        .uid(table + "/shard-numbers")
         .setParallelism(changes.getParallelism());
   }
 
@@ -45,6 +46,7 @@ public final class MulticastStreams {
     return records
         .map(LogRecord::value, PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO)
         .name("Take the values")
+        .uid("report-values")
         .setParallelism(records.getParallelism());
   }
 
@@ -53,6 +55,7 @@ public final class MulticastStreams {
     return messages
         .map(message -> new LogRecord(0, 0, message), LogRecord.TYPE)
         .name("Take plans")
+        .uid("plan-messages")
         .setParallelism(1);
   }
 

@@ -58,8 +58,13 @@ final class Priorities {
     return (significance + freshness) * modelWeight;
   }
 
+  /** Whether a priority is among the share of the recent changes' with the highest ones. */
+  boolean isSignificant(double priority) {
+    return quantile.isBelow(priority);
+  }
+
   /** Whether a change is among the share of the recent ones with the highest priority. */
   boolean isSignificant(KeyChange change) {
-    return quantile.isBelow(priority(change));
+    return isSignificant(priority(change));
   }
 }

@@ -29,6 +29,7 @@ final class RegionTable {
   private final Counter changesSuperseded;
   private final Counter changesSkipped;
   private final Counter sloViolations;
+  private final Counter deadLetters;
   private final Histogram freshnessMs;
   private final Histogram delayMs;
   private long applied;
@@ -51,6 +52,8 @@ final class RegionTable {
     changesSuperseded = group.counter(MetricNames.CHANGES_SUPERSEDED);
     changesSkipped = group.counter(MetricNames.CHANGES_SKIPPED);
     sloViolations = group.counter(MetricNames.SLO_VIOLATIONS);
+    deadLetters = group.counter(MetricNames.DEAD_LETTERS);
+    group.gauge(MetricNames.SLO_MS, () -> sloMs);
     freshnessMs = histogram(group, MetricNames.FRESHNESS_MS);
     delayMs = histogram(group, MetricNames.DELAY_MS);
   }
@@ -81,9 +84,8 @@ final class RegionTable {
         }
       }
       case KEPT_AS_OLDER, DUPLICATE, STALE -> superseded();
-      case FOREIGN -> {
-        // The operator's dead letter tells.
-      }
+      // The operator's dead letter tells.
+      case FOREIGN -> deadLetters.inc();
     }
   }
 

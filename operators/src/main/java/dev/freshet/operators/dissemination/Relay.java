@@ -38,6 +38,11 @@ final class Relay implements Link.Listener {
 
   private static final long MICROS_PER_MS = 1_000;
 
+  /**
+   * Changes come coalesced, but hardly the significant ones: these are a larger share of the rest.
+   */
+  private static final double COALESCED = 2;
+
   /** One next hop. */
   private static final class Peer {
     final Link link;
@@ -105,7 +110,7 @@ final class Relay implements Link.Listener {
       Link.TaskThread task,
       Clock clock,
       MetricGroup metrics) {
-    this.quantile = new PriorityQuantile(settings.earlyShare());
+    this.quantile = new PriorityQuantile(Math.min(1, COALESCED * settings.earlyShare()));
     this.settings = settings;
     this.transport = transport;
     this.task = task;
@@ -121,12 +126,8 @@ final class Relay implements Link.Listener {
 
   private Peer newPeer(String region) {
     Link link = new Link(region, transport, this::encode, task, clock, this);
-    MetricGroup group = metrics.addGroup(MetricNames.LINK, region);
-    group.gauge(MetricNames.BACKLOG_KEYS, link::backlogKeys);
-    group.gauge(MetricNames.WIRE_BYTES, () -> link.counters().wireBytes());
-    group.gauge(MetricNames.RAW_BYTES, () -> link.counters().rawBytes());
-    return new Peer(
-        link, group.counter(MetricNames.RELAY_KEYS_DROPPED), clock.absoluteTimeMillis());
+    Counter dropped = LinkMetrics.of(link, metrics).counter(MetricNames.RELAY_KEYS_DROPPED);
+    return new Peer(link, dropped, clock.absoluteTimeMillis());
   }
 
   // Chunks.
@@ -142,7 +143,7 @@ final class Relay implements Link.Listener {
     noteLog(header);
     LaneId lane = laneId(header, child, arrival.partition());
     Link link = peer(child.region()).link;
-    if (link.isBehind()) {
+    if (link.isBehind(header.purpose())) {
       absorb(link, lane, header, arrival.entries());
       link.pump();
       return;

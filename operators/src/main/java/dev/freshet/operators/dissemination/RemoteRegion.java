@@ -5,8 +5,11 @@ import dev.freshet.schemas.Echo;
 import dev.freshet.schemas.LinkReport;
 import dev.freshet.schemas.RegionReport;
 import dev.freshet.schemas.ShardKnowledge;
+import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Queue;
+import java.util.function.Consumer;
 
 /** What home knows of one other region from its reports. */
 final class RemoteRegion {
@@ -20,7 +23,9 @@ final class RemoteRegion {
   private static final class TableReports {
     final Map<Integer, RegionReport> bySubtask = new HashMap<>();
     final Map<Integer, MissingRanges> missing = new HashMap<>();
+    final Map<Integer, MissingRanges> missingForLong = new HashMap<>();
     final Map<Integer, OffsetRanges> fetching = new HashMap<>();
+    RegionLag lag;
     long gapFilledAtMs;
   }
 
@@ -28,6 +33,7 @@ final class RemoteRegion {
   private final RegionClock clock = new RegionClock();
   private final DelayEstimate delay = new DelayEstimate(UNKNOWN_DELAY_MS);
   private final Map<String, TableReports> tables = new HashMap<>();
+  private final Queue<Runnable> fetched = new ArrayDeque<>();
   private long heardAtMs = Long.MIN_VALUE;
 
   RemoteRegion(String name) {
@@ -60,6 +66,7 @@ final class RemoteRegion {
     if (before != null && before.getEpoch() != report.getEpoch()) {
       // It has lost its store. The other subtasks will find that out themselves.
       table.missing.clear();
+      table.missingForLong.clear();
     }
     table.bySubtask.keySet().removeIf(subtask -> subtask >= report.getParallelism());
     Echo echo = report.getEcho();
@@ -98,9 +105,28 @@ final class RemoteRegion {
     return known;
   }
 
+  /**
+   * For how long it has not had all of a table.
+   *
+   * @param started called the first time, with what this returns from then on
+   */
+  RegionLag lag(String table, Consumer<RegionLag> started) {
+    TableReports reports = table(table);
+    if (reports.lag == null) {
+      reports.lag = new RegionLag();
+      started.accept(reports.lag);
+    }
+    return reports.lag;
+  }
+
   /** What it lacks of a shard, watched. */
   MissingRanges missing(String table, int shard) {
     return table(table).missing.computeIfAbsent(shard, key -> new MissingRanges());
+  }
+
+  /** The same, whether or not a relay may have it. */
+  MissingRanges missingForLong(String table, int shard) {
+    return table(table).missingForLong.computeIfAbsent(shard, key -> new MissingRanges());
   }
 
   /** A part of what it lacked, before something that it knew, has come to it. */
@@ -116,6 +142,11 @@ final class RemoteRegion {
   /** What is being fetched for it of a shard, and in no backlog yet. */
   OffsetRanges fetching(String table, int shard) {
     return table(table).fetching.computeIfAbsent(shard, key -> new OffsetRanges());
+  }
+
+  /** Steps of sending what was fetched for it, one after the other when there is room. */
+  Queue<Runnable> fetched() {
+    return fetched;
   }
 
   /**

@@ -108,7 +108,7 @@ final class ShardBacklog {
       entry.dueMs = Math.min(entry.dueMs, dueMs);
     }
     double priority = priorities.priority(entry.change);
-    if (priority > entry.earlyPriority && priorities.isSignificant(entry.change)) {
+    if (priority > entry.earlyPriority && priorities.isSignificant(priority)) {
       entry.earlyPriority = priority;
       significant.add(new Significant(entry, priority));
       if (significant.size() > 2 * byKey.size()) {

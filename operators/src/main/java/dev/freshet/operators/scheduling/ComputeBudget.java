@@ -10,6 +10,15 @@ import java.io.Serializable;
 public sealed interface ComputeBudget extends Serializable
     permits ComputeBudget.WallClock, EventTimeStepBudget {
 
+  /**
+   * What it has granted since the start, used or not: seconds of computing for {@link
+   * TimeShareBudget}, updates for the others. May be read by another thread.
+   */
+  double granted(long nowNanos);
+
+  /** What of that was spent. */
+  double spent();
+
   /** A budget that is spent along the wall clock. */
   sealed interface WallClock extends ComputeBudget permits TimeShareBudget, RateBudget {
 

@@ -17,6 +17,8 @@ final class EventTimeStepBudget implements ComputeBudget {
   private final double perStep;
   private final long stepMs;
   private double credit;
+  private double granted;
+  private double spent;
 
   /**
    * A budget of this many updates a step.
@@ -38,6 +40,7 @@ final class EventTimeStepBudget implements ComputeBudget {
     this.perStep = perStep;
     this.stepMs = stepMs;
     this.credit = initialUpdates;
+    this.granted = initialUpdates;
   }
 
   /** Length of a step, milliseconds of event time. */
@@ -52,20 +55,37 @@ final class EventTimeStepBudget implements ComputeBudget {
 
   /** Begins a step and returns how many keys may be chosen in it. */
   int beginStep() {
+    granted += perStep;
+    return updatesOfStep();
+  }
+
+  private int updatesOfStep() {
     credit = Math.max(credit, Math.min(credit + perStep, perStep + 1));
     return (int) Math.min(Integer.MAX_VALUE, credit + ROUNDING);
   }
 
   /** Passes over steps in which nothing is pending, as if each had begun and chosen nothing. */
   void skip(long steps) {
+    granted += steps * perStep;
     for (long i = 0; i < steps && credit < perStep + 1; i++) {
-      beginStep();
+      updatesOfStep();
     }
   }
 
   /** Tells how many keys were chosen. */
   void spend(int keys) {
     credit -= keys;
+    spent += keys;
+  }
+
+  @Override
+  public double granted(long nowNanos) {
+    return granted;
+  }
+
+  @Override
+  public double spent() {
+    return spent;
   }
 
   /** What is left, in updates; checkpointed, so that a restored run makes the same choices. */

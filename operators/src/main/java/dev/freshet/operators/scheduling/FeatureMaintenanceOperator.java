@@ -154,6 +154,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
 
   private void openBudget() {
     ComputeBudget budget = settings.budget().forSubtask(parallelism());
+    metrics.watch(budget, this::nanoTime);
     if (budget instanceof EventTimeStepBudget perStep) {
       stepBudget = perStep;
       steps = new EventTimeSteps(perStep);

@@ -1,6 +1,7 @@
 package dev.freshet.operators.scheduling;
 
 import dev.freshet.connectors.metrics.MetricNames;
+import java.util.function.LongSupplier;
 import org.apache.flink.metrics.Counter;
 import org.apache.flink.metrics.Histogram;
 import org.apache.flink.metrics.MetricGroup;
@@ -23,14 +24,14 @@ final class MaintenanceMetrics {
   final Counter eventsDuplicate;
   final Counter eventsTooLate;
   final Histogram computeTimeMicros;
+  private final MetricGroup group;
   private double regret;
   private long keys;
   private double costNanos;
   private long keysWithCost;
 
   MaintenanceMetrics(MetricGroup operatorGroup, String table, RegretTimerService timers) {
-    MetricGroup group =
-        operatorGroup.addGroup(MetricNames.GROUP).addGroup(MetricNames.TABLE, table);
+    group = operatorGroup.addGroup(MetricNames.GROUP).addGroup(MetricNames.TABLE, table);
     updates = group.counter(MetricNames.UPDATES);
     updatesFailed = group.counter(MetricNames.UPDATES_FAILED);
     updatesRateLimited = group.counter(MetricNames.UPDATES_RATE_LIMITED);
@@ -48,6 +49,16 @@ final class MaintenanceMetrics {
     group.gauge(MetricNames.KEYS, () -> keys);
     group.gauge(MetricNames.ESTIMATED_REGRET, () -> Math.max(0, regret));
     group.gauge(MetricNames.MEAN_KEY_COST_MICROS, this::meanKeyCostMicros);
+  }
+
+  /**
+   * Tells how much of a budget is used.
+   *
+   * @param nowNanos the budget's clock
+   */
+  void watch(ComputeBudget budget, LongSupplier nowNanos) {
+    group.gauge(MetricNames.BUDGET_GRANTED, () -> budget.granted(nowNanos.getAsLong()));
+    group.gauge(MetricNames.BUDGET_SPENT, budget::spent);
   }
 
   void keyAdded() {

@@ -13,6 +13,8 @@ final class RateBudget implements ComputeBudget.WallClock {
   private final double capacity;
   private double tokens = 1;
   private long refilledNanos = Long.MIN_VALUE;
+  private long startNanos = Long.MIN_VALUE;
+  private long updates;
 
   /** A bucket that holds one second's worth, so that no second sees more than twice the rate. */
   RateBudget(double perSecond) {
@@ -49,12 +51,27 @@ final class RateBudget implements ComputeBudget.WallClock {
   @Override
   public void spend(int keys, long computeNanos, long nowNanos) {
     tokens -= keys;
+    updates += keys;
+  }
+
+  @Override
+  public double granted(long nowNanos) {
+    return startNanos == Long.MIN_VALUE
+        ? 0
+        : 1 + perSecond * (nowNanos - startNanos) / NANOS_PER_SECOND;
+  }
+
+  @Override
+  public double spent() {
+    return updates;
   }
 
   private void refill(long nowNanos) {
     if (refilledNanos != Long.MIN_VALUE) {
       double elapsed = (nowNanos - refilledNanos) / NANOS_PER_SECOND;
       tokens = Math.min(capacity, tokens + elapsed * perSecond);
+    } else {
+      startNanos = nowNanos;
     }
     refilledNanos = nowNanos;
   }

@@ -7,9 +7,12 @@ package dev.freshet.operators.scheduling;
 final class TimeShareBudget implements ComputeBudget.WallClock {
 
   private static final long serialVersionUID = 1L;
+  private static final double NANOS_PER_SECOND = 1e9;
 
   private final double share;
   private long notBeforeNanos = Long.MIN_VALUE;
+  private long startNanos = Long.MIN_VALUE;
+  private double spentSeconds;
 
   /**
    * A budget of this share.
@@ -25,6 +28,9 @@ final class TimeShareBudget implements ComputeBudget.WallClock {
 
   @Override
   public int permits(long nowNanos) {
+    if (startNanos == Long.MIN_VALUE) {
+      startNanos = nowNanos;
+    }
     return nowNanos >= notBeforeNanos ? Integer.MAX_VALUE : 0;
   }
 
@@ -36,5 +42,16 @@ final class TimeShareBudget implements ComputeBudget.WallClock {
   @Override
   public void spend(int keys, long computeNanos, long nowNanos) {
     notBeforeNanos = nowNanos + (long) (computeNanos * (1 / share - 1));
+    spentSeconds += computeNanos / NANOS_PER_SECOND;
+  }
+
+  @Override
+  public double granted(long nowNanos) {
+    return startNanos == Long.MIN_VALUE ? 0 : share * (nowNanos - startNanos) / NANOS_PER_SECOND;
+  }
+
+  @Override
+  public double spent() {
+    return spentSeconds;
   }
 }

@@ -241,7 +241,7 @@ final class RegionOperatorTest {
     try (RegionHarness region = RegionHarness.open(null)) {
       Route through = new Route(REGION, false, THROUGH.children());
       Random random = new Random(1);
-      byte[] large = new byte[2 * (int) LinkWindow.BYTES_INITIAL];
+      byte[] large = new byte[2 * (int) UnderWay.BYTES_INITIAL];
       random.nextBytes(large);
       region.receive(
           live(through, List.of(new Covered(0, -1, 0)), upsert(0, 0, "large", 1, large)));

@@ -46,8 +46,39 @@ class ShardBacklogTest {
     assertThat(taken().isFirst()).isFalse();
   }
 
+  @Test
+  void whoTakesAnothersPlaceRemovesItsRegret() {
+    put(1, 8);
+    put(2, 1);
+    assertThat(taken().regretRemoved()).isEqualTo(8);
+    put(3, 1);
+    assertThat(taken().regretRemoved()).as("the other is on its way").isEqualTo(1);
+  }
+
+  @Test
+  void onceItWentOutOfTurnItsRegretIsRemoved() {
+    for (int i = 0; i < 1_000; i++) {
+      priorities.observe(change(1, false));
+    }
+    put(1, 8);
+    ChunkDraft early = ChunkDraft.unbounded();
+    backlog.takeTop(early);
+    assertThat(early.entries())
+        .singleElement()
+        .matches(entry -> entry.change().regretRemoved() == 8);
+    put(2, 1);
+    assertThat(backlog.topPriority()).isZero();
+    assertThat(taken().regretRemoved()).isEqualTo(1);
+  }
+
   private void put(long version, boolean isFirst) {
     backlog.put(change(version, isFirst), version, 0, priorities);
+  }
+
+  private void put(long version, float regret) {
+    KeyChange change =
+        new KeyChange("k", new Version(version, 1), 0, 0, 0, false, regret, new byte[0]);
+    backlog.put(change, version, 0, priorities);
   }
 
   private static KeyChange change(long version, boolean isFirst) {

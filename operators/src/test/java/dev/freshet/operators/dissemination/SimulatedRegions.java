@@ -20,6 +20,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.apache.flink.metrics.groups.UnregisteredMetricsGroup;
 import org.apache.flink.util.clock.ManualClock;
 
 /**
@@ -72,7 +73,13 @@ final class SimulatedRegions implements Transport, ChangeHistory {
   }
 
   private Dissemination newHome() {
-    return new Dissemination(settings, this, this, (what, work) -> task.add(work), clock);
+    return new Dissemination(
+        settings,
+        this,
+        this,
+        (what, work) -> task.add(work),
+        clock,
+        new MulticastMetrics(new UnregisteredMetricsGroup(), clock));
   }
 
   void runTask() {
@@ -167,9 +174,7 @@ final class SimulatedRegions implements Transport, ChangeHistory {
                 entries.add(new ChunkEntry(shard, offset, change));
               }
             });
-    ChunkDraft draft = ChunkDraft.unbounded();
-    draft.cover(shard, ranges);
-    reader.read(entries, draft.coverage());
+    ChangeBatches.forEach(shard, entries, ranges, reader::read);
     reader.done(null);
   }
 

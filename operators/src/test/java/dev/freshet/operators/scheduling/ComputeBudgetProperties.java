@@ -176,6 +176,28 @@ class ComputeBudgetProperties {
   }
 
   @Example
+  void theUseOfABudgetIsWhatWasSpentOfWhatWasGranted() {
+    TimeShareBudget share = new TimeShareBudget(0.25);
+    assertThat(share.granted(SECOND)).isZero();
+    assertThat(share.permits(SECOND)).isPositive();
+    share.spend(1, SECOND / 2, 2 * SECOND);
+    assertThat(share.granted(9 * SECOND)).isCloseTo(2, within(1e-9));
+    assertThat(share.spent()).isCloseTo(0.5, within(1e-9));
+
+    RateBudget rate = new RateBudget(10);
+    assertThat(rate.permits(SECOND)).isEqualTo(1);
+    rate.spend(1, 0, SECOND);
+    assertThat(rate.granted(3 * SECOND)).isCloseTo(21, within(1e-9));
+    assertThat(rate.spent()).isEqualTo(1);
+
+    EventTimeStepBudget steps = new EventTimeStepBudget(1.5, 100, 4);
+    steps.spend(steps.beginStep());
+    steps.skip(1_000);
+    assertThat(steps.granted(SECOND)).isCloseTo(4 + 1_001 * 1.5, within(1e-6));
+    assertThat(steps.spent()).isEqualTo(4);
+  }
+
+  @Example
   void badBudgetsAreRejected() {
     assertThatIllegalArgumentException().isThrownBy(() -> new TimeShareBudget(0));
     assertThatIllegalArgumentException().isThrownBy(() -> new TimeShareBudget(1.01));

@@ -1,6 +1,7 @@
 package dev.freshet.operators.scheduling;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
 
 import dev.freshet.connectors.metrics.MetricNames;
 import dev.freshet.connectors.record.Feedback;
@@ -54,6 +55,9 @@ class WallClockMaintenanceTest {
       // The harness's clock stands still in a computation: 100 ms of it earn 300 ms of rest.
       pass(harness, NOW, NOW + 3_050);
       assertThat(harness.chosen()).hasSizeBetween(10, 11);
+      assertThat(harness.gauge(MetricNames.BUDGET_SPENT))
+          .isCloseTo(0.1 * harness.chosen().size(), within(1e-9));
+      assertThat(harness.gauge(MetricNames.BUDGET_GRANTED)).isCloseTo(0.25 * 3.05, within(0.01));
     }
   }
 
