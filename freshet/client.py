@@ -23,6 +23,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from freshet.client_metrics import ReadCounters
 from freshet.config import Config
 from freshet.demanding import Demander, OnDemandRule
 from freshet.feedback import FeedbackLostError, FeedbackProducer, FeedbackQueueFullError
@@ -94,6 +95,7 @@ class Client:
         }
         self._feedback: FeedbackProducer | None = None
         self._demander = Demander(self._demand, self._fetch)
+        self._reads = ReadCounters(self._region)
         self._lock = threading.Lock()
 
     @property
@@ -229,6 +231,16 @@ class Client:
         if self._feedback is not None:
             self._feedback.flush(timeout_s)
 
+    def metrics(self) -> str:
+        """What this client has read and sent, in Prometheus' text format.
+
+        An application serves it, for example at ``/metrics``; the counters are in docs/metrics.md.
+        """
+        with self._lock:
+            feedback = self._feedback
+        counts = (0, 0) if feedback is None else (feedback.delivered, feedback.lost)
+        return self._reads.to_prometheus(dict(zip(("delivered", "lost"), counts, strict=True)))
+
     def close(self) -> None:
         """Sends what is queued and disconnects.
 
@@ -259,7 +271,14 @@ class Client:
 
     def _fetch(self, table: str, keys: Sequence[str]) -> list[bytes | None]:
         prefix = key_name(self._config.store_prefix, table, "")
-        return fetch(self._redis, [f"{prefix}{key}".encode() for key in keys])
+        started_s = time.perf_counter()
+        try:
+            raw = fetch(self._redis, [f"{prefix}{key}".encode() for key in keys])
+        except StoreUnavailableError:
+            self._reads.failed(table)
+            raise
+        self._reads.answered(table, len(keys), raw.count(None), time.perf_counter() - started_s)
+        return raw
 
     def _producer(self) -> FeedbackProducer:
         with self._lock:

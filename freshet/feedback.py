@@ -5,6 +5,7 @@ Readers' demands go the same way.
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import math
@@ -16,6 +17,7 @@ from json.encoder import encode_basestring_ascii as _quoted
 from confluent_kafka import KafkaError, Message, Producer
 
 from freshet.errors import FreshetError
+from freshet.kafka_access import Access
 from freshet.version import Version
 
 QUEUE_FULL_WAIT_S = 0.1
@@ -61,8 +63,10 @@ class FeedbackProducer:
     """
 
     def __init__(self, properties: Mapping[str, str], region: str | None = None) -> None:
-        self._producer = Producer(
-            {**_DEFAULTS, **properties}, logger=logging.getLogger("freshet.kafka")
+        self._access = Access(properties.get("bootstrap.servers", ""))
+        self._producer = self._access.client(
+            functools.partial(Producer, logger=logging.getLogger("freshet.kafka")),
+            {**_DEFAULTS, **properties},
         )
         self._region = region
         self.delivered = 0
@@ -204,12 +208,14 @@ class FeedbackProducer:
             self._producer.flush(timeout_s)
         remaining = self._unacknowledged()
         lost, self._reported_lost = self.lost - self._reported_lost, self.lost
+        refusal = self._access.refusal
         if lost:
-            raise FeedbackLostError(f"Kafka did not take {lost} feedbacks: {self._last_loss}")
+            why = self._last_loss if refusal is None else refusal
+            raise FeedbackLostError(f"Kafka did not take {lost} feedbacks: {why}")
         if remaining:
+            why = "check that Kafka runs, or allow more time" if refusal is None else refusal
             raise FeedbackLostError(
-                f"{remaining} feedbacks were not acknowledged within {timeout_s:g} s; check that "
-                "Kafka runs, or allow more time"
+                f"{remaining} feedbacks were not acknowledged within {timeout_s:g} s; {why}"
             )
 
     def _tail(self, model: str | None) -> str:
@@ -221,6 +227,7 @@ class FeedbackProducer:
         with self._lock:
             if error is None:
                 self.delivered += 1
+                self._access.refusal = None
                 return
             self.lost += 1
             self._last_loss = f"{message.topic()}: {error.str()}"

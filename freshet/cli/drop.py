@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from freshet.cli.configuring import ConfigOption, SetOption
 from freshet.cli.output import JsonOption, emit, note
 from freshet.config import Config
 from freshet.removal import drop_table
@@ -15,6 +16,16 @@ from freshet.removal import drop_table
 def command(
     table: Annotated[str, typer.Argument(help="Name of the feature table.", show_default=False)],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    job_has_ended: Annotated[
+        bool,
+        typer.Option(
+            "--job-has-ended",
+            help="Do not ask Flink whether the table's feature job has ended; you know that it has."
+            " For where each job has a Flink of its own, as on Kubernetes.",
+        ),
+    ] = False,
+    config_file: ConfigOption = None,
+    overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Delete every key of a table, in all regions; its feature job must have ended.
@@ -24,9 +35,9 @@ def command(
     """
     if not yes:
         typer.confirm(f"Delete every key of table {table} in all regions?", abort=True, err=True)
-    config = Config.load()
+    config = Config.load(config_file, overrides=overrides or ())
     note(f"Dropping {table} ...")
-    removal = drop_table(config, table)
+    removal = drop_table(config, table, job_has_ended=job_has_ended)
     emit(
         asdict(removal),
         f"Deleted {removal.keys:,} keys of {table}; {removal.deleted_before:,} were deleted before",

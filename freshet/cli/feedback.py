@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from freshet.cli.configuring import ConfigOption, SetOption
 from freshet.cli.output import JsonOption, emit
 from freshet.client import Client
 from freshet.config import Config
@@ -37,10 +38,12 @@ def command(
     region: Annotated[
         str | None, typer.Option(help="Region of the model; home if not given.")
     ] = None,
+    config_file: ConfigOption = None,
+    overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tell how well a feature predicted, so that the table knows what its staleness costs."""
-    with Client(Config.load(), region) as client:
+    with Client(Config.load(config_file, overrides=overrides or ()), region) as client:
         try:
             client.feedback(
                 table, key, version, error, errors=kept_error or None, ts=ts, model=model

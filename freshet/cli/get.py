@@ -10,6 +10,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from freshet.cli.configuring import ConfigOption, SetOption
 from freshet.cli.output import JsonOption, emit
 from freshet.client import Client, Feature, KeptVersions
 from freshet.config import Config
@@ -32,10 +33,12 @@ def command(
             help="Every version that the store keeps of a key (keep_versions), newest first.",
         ),
     ] = False,
+    config_file: ConfigOption = None,
+    overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Read features from a region's online store."""
-    with Client(Config.load(), region) as client:
+    with Client(Config.load(config_file, overrides=overrides or ()), region) as client:
         features = (
             _every_version(client.get_versions(table, keys))
             if all_versions

@@ -18,6 +18,8 @@ COMMANDS = (
     "up",
     "down",
     "status",
+    "top",
+    "config",
     "submit",
     "multicast",
     "region",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from freshet.cli.configuring import ConfigOption, SetOption
 from freshet.cli.output import JsonOption, note
 from freshet.cli.status import embedded_stack
 from freshet.cli.submitting import (
@@ -20,10 +21,12 @@ def command(
     parallelism: ParallelismOption = 1,
     from_savepoint: SavepointOption = None,
     timeout: TimeoutOption = RUNNING_DEADLINE_S,
+    config_file: ConfigOption = None,
+    overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run the job that sends tables from the home region to the regions that serve them."""
-    config = Config.load()
+    config = Config.load(config_file, overrides=overrides or ())
     note(f"Sending {', '.join(map(str, files))} ...")
     submission = submit_multicast(
         files,

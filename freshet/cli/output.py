@@ -31,6 +31,11 @@ def emit(values: Mapping[str, Any], *rendered: RenderableType, as_json: bool) ->
         _console.print(part)
 
 
+def width() -> int:
+    """Characters in a line of standard output, for what is made to fit."""
+    return _console.width
+
+
 def note(text: str) -> None:
     """Tells people on standard error what happens meanwhile; standard output stays the result's."""
     _progress.print(f"[dim]{text}[/dim]")

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from freshet.cli.configuring import ConfigOption, SetOption
 from freshet.cli.output import JsonOption, emit
 from freshet.config import Config
 from freshet.durations import parse_duration_ms
@@ -64,10 +65,12 @@ def command(
         str | None,
         typer.Option(help="Table definition to take the field names from, not the store's."),
     ] = None,
+    config_file: ConfigOption = None,
+    overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Produce recorded events in order of their times, with heartbeats of event time."""
-    config = Config.load()
+    config = Config.load(config_file, overrides=overrides or ())
     try:
         step_ms = _default_step_ms(speed_up) if step is None else parse_duration_ms(step)
         begin_ms, until_ms, start_ms = (

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from freshet.cli.configuring import ConfigOption, SetOption
 from freshet.cli.output import JsonOption, note
 from freshet.cli.status import embedded_stack
 from freshet.cli.submitting import SavepointOption, TimeoutOption, emit_submission
@@ -31,10 +32,12 @@ def command(
         typer.Option(help="Module or folder that the function imports; may be repeated."),
     ] = None,
     timeout: TimeoutOption = RUNNING_DEADLINE_S,
+    config_file: ConfigOption = None,
+    overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check a table definition, create its topics and run its feature job."""
-    config = Config.load()
+    config = Config.load(config_file, overrides=overrides or ())
     note(f"Submitting {file} ...")
     submission = submit_table(
         file,

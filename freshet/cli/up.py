@@ -62,4 +62,4 @@ def command(
         note("Starting Kafka, Redis and Flink ...")
         stack.start_detached(home)
     status = describe(stack.config, stack)
-    emit(status, *render(status), "Stop it with: freshet down", as_json=as_json)
+    emit(status | {"jobs": []}, *render(status), "Stop it with: freshet down", as_json=as_json)

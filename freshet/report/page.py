@@ -7,7 +7,7 @@ from html import escape
 
 from freshet.report.figures import Plot, to_svg
 
-_STYLE = """
+STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --page: #fff; --faint: #6a737d; --line: #d8dee4 }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e6edf3; --page: #14181d; --faint: #9aa4af; --line: #343b44 }
@@ -37,7 +37,7 @@ def html_page(title: str, parts: Iterable[str]) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style></head>\n<body>\n"
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style></head>\n<body>\n"
         + "\n".join(part for part in parts if part)
         + "\n</body></html>\n"
     )

@@ -63,7 +63,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_status_prints_endpoints_processes_and_jobs(home: Path) -> None:
     status = answer(freshet(home, "status", "--json"))
 
-    assert set(status) == {"kafka", "redis", "flink", "jobs"}
+    assert {"kafka", "redis", "flink", "jobs", "tables", "regions", "plans"} <= set(status)
+    assert {source["name"]: source["error"] for source in status["sources"]} == {
+        "Kafka": None,
+        "Flink": None,
+        "Redis of local:home": None,
+        "Redis of local:away": None,
+    }
     assert set(status["kafka"]) == {"bootstrap", "pid"}
     assert set(status["redis"]) == {"local:home", "local:away"}
     assert all(set(server) == {"url", "pid"} for server in status["redis"].values())

@@ -55,5 +55,8 @@ def test_options_that_make_no_sense_are_refused(tmp_path: Path, options: FlinkOp
 def test_the_root_cause_is_the_last_one() -> None:
     trace = "a.B: outer\n\tat x\nCaused by: c.D: middle\n\tat y\nCaused by: e.F: inner\n\tat z"
     assert root_cause(trace) == "e.F: inner"
+    ours = "a.B: outer\nCaused by: dev.freshet.X: refuses: inner; fix\nCaused by: e.F: inner"
+    assert root_cause(ours) == "dev.freshet.X: refuses: inner; fix"
+    assert root_cause("dev.freshet.X: refuses\nCaused by: e.F: inner") == "dev.freshet.X: refuses"
     assert root_cause("\n only line \n") == "only line"
     assert root_cause("") == "unknown"

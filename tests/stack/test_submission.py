@@ -10,7 +10,7 @@ import pytest
 from freshet import Config
 from freshet.errors import ConfigError
 from freshet.stack.layout import job_script
-from freshet.submission import PreparedJob, _reason, _Script, submit_together
+from freshet.submission import PreparedJob, _environment, _reason, _Script, submit_together
 from freshet.topics import topics_of_table
 
 PYTHON_FAILURE = """\
@@ -40,6 +40,16 @@ Caused by: java.net.ConnectException: Connection refused: /127.0.0.1:9
 )
 def test_the_reason_is_what_a_user_can_act_on(output: str, reason: str) -> None:
     assert _reason(output) == reason
+
+
+def test_the_clients_environment_does_not_override_the_jobs_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FRESHET_TOPIC_PREFIX", "other.")
+    monkeypatch.setenv("FRESHET_HOME", str(tmp_path))
+    environment = _environment(None, tmp_path)
+    assert "FRESHET_TOPIC_PREFIX" not in environment
+    assert environment["FRESHET_HOME"] == str(tmp_path)
 
 
 def test_a_tables_topics() -> None:

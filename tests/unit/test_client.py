@@ -421,6 +421,12 @@ def test_the_log_says_nothing_of_passwords(
     redis_server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    with Client(config_for(redis_server.url, kafka_properties={"sasl.password": "secret"})):
+    login = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "me",
+        "sasl.password": "secret",
+    }
+    with Client(config_for(redis_server.url, kafka_properties=login)):
         pass
     assert "secret" not in caplog.text

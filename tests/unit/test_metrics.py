@@ -7,8 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "connectors/src/main/java/dev/freshet/connectors/metrics/MetricNames.java"
-PYTHON_SOURCE = ROOT / "freshet/pipeline/planner_operator.py"
-GROUPS = {"freshet", "table", "link"}
+PYTHON_SOURCE = ROOT / "freshet/pipeline/planner_metrics.py"
+GROUPS = {"freshet", "table", "link", "region"}
 
 
 def test_every_metric_is_documented() -> None:

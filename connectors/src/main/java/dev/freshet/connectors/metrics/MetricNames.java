@@ -38,6 +38,15 @@ public final class MetricNames {
   /** Gauge: mean over keys of each one's moving average of its computing time, microseconds. */
   public static final String MEAN_KEY_COST_MICROS = "meanKeyCostMicros";
 
+  /**
+   * Gauge: what the compute budget has granted since the start, used or not: seconds of computing
+   * for a share of the time, updates for the others.
+   */
+  public static final String BUDGET_GRANTED = "budgetGranted";
+
+  /** Gauge: what of that was spent. */
+  public static final String BUDGET_SPENT = "budgetSpent";
+
   /** Counter: feedback on a key's current version. */
   public static final String FEEDBACK_USED = "feedbackUsed";
 
@@ -87,6 +96,14 @@ public final class MetricNames {
   /** Sub-group key; its value is the region at the link's other end. */
   public static final String LINK = "link";
 
+  /** Sub-group key; its value is a region that home sends to. */
+  public static final String REGION = "region";
+
+  /**
+   * Gauge: time since all that home had read of a table was in the region's store, milliseconds.
+   */
+  public static final String BEHIND_MS = "behindMs";
+
   /** Counter: live changes from other regions that the store took. */
   public static final String CHANGES_APPLIED = "changesApplied";
 
@@ -107,6 +124,9 @@ public final class MetricNames {
    */
   public static final String DELAY_MS = "delayMs";
 
+  /** Gauge: the table's freshness SLO, milliseconds; 0 if it is not known. */
+  public static final String SLO_MS = "sloMs";
+
   /** Counter: live changes that were applied after their deadline. */
   public static final String SLO_VIOLATIONS = "sloViolations";
 
@@ -124,6 +144,11 @@ public final class MetricNames {
 
   /** Counter: unsent changes that were given up because a link's other end did not answer. */
   public static final String RELAY_KEYS_DROPPED = "relayKeysDropped";
+
+  // Planning.
+
+  /** Gauge: time since the plan in force was made, milliseconds; 0 before the first. */
+  public static final String PLAN_AGE_MS = "planAgeMs";
 
   // Ingestion.
 
