@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 
 from freshet import avro
 from freshet.config import Config
-from freshet.errors import FreshetError, JobError
+from freshet.errors import FreshetError, JobError, StackError
 from freshet.store.connection import AnyRedis, connect, unavailable
 from freshet.store.layout import key_name, pack_tombstone
 from freshet.store.registry import registered_names, registered_table, unregister_table
@@ -44,7 +44,7 @@ class Removal:
     """Whose newest change is a delete already."""
 
 
-def drop_table(config: Config, table: str) -> Removal:
+def drop_table(config: Config, table: str, *, job_has_ended: bool = False) -> Removal:
     """Deletes every key of a table, tells all regions, and forgets the table.
 
     Each delete is in home's store before its change event, as with every value. What was
@@ -54,20 +54,19 @@ def drop_table(config: Config, table: str) -> Removal:
     Args:
         config: of the home region.
         table: its name.
+        job_has_ended: whether the caller knows that its feature job has; Flink is not asked then,
+            which on Kubernetes there is one of for each job.
 
     Raises:
         JobError: its feature job runs, and would bring keys back.
+        StackError: no Flink is configured that could be asked.
         FreshetError: the table is not known, or a server does not answer.
     """
     redis = connect(config, config.home_region)
     try:
         definition = _definition(config, redis, table)
-        job = feature_job_of(config, table)
-        if job is not None:
-            raise JobError(
-                f"table {table} has job {job.id}, which is {job.state} and would bring keys back;"
-                " cancel it first"
-            )
+        if not job_has_ended:
+            _check_job_has_ended(config, table)
         newest, deleted_before = _newest(config, definition["changes_topic"])
         producer = Producer(
             {**config.kafka_client_properties(config.home_region), "enable.idempotence": True}
@@ -79,6 +78,21 @@ def drop_table(config: Config, table: str) -> Removal:
     finally:
         redis.close()
     return Removal(table, len(newest), deleted_before)
+
+
+def _check_job_has_ended(config: Config, table: str) -> None:
+    if config.flink_rest is None:
+        raise StackError(
+            f"no Flink is configured that could tell whether the feature job of table {table} has"
+            " ended; set flink_rest in the configuration, or make sure yourself that it has, since"
+            " it would bring keys back, and say so with --job-has-ended"
+        )
+    job = feature_job_of(config, table)
+    if job is not None:
+        raise JobError(
+            f"table {table} has job {job.id}, which is {job.state} and would bring keys back;"
+            " cancel it first"
+        )
 
 
 def _definition(config: Config, redis: AnyRedis, table: str) -> dict[str, Any]:

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from freshet.config import Config, stack_home
+from freshet.config import Config, field_names, stack_home
+from freshet.config_sources import variable_of
 from freshet.errors import ConfigError, FreshetError, JobError, StackError
+from freshet.kafka_access import BrokerRefusesError
 from freshet.stack.flink_rest import FlinkRest, JobStatus, root_cause
 from freshet.stack.layout import flink_home, flink_jar, job_script
 from freshet.topics import (
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 
 SUBMIT_DEADLINE_S = 180.0
 """How long Flink's client may take to build and submit a job."""
+
+SUBMIT_MORE_S = 60.0
+"""How much longer for each further job of the same client."""
 
 RUNNING_DEADLINE_S = 120.0
 """How long a submitted job may take until all of its subtasks run."""
@@ -252,17 +257,41 @@ def prepare_tables(
     python_files: Sequence[Path] = (),
 ) -> PreparedJob:
     """Does all of :func:`submit_tables` that comes before the job itself."""
-    from freshet.store.connection import connect
-    from freshet.store.registry import register_table
     from freshet.table import load_table
 
+    config.check_secrets_of_jobs()
     rest = _flink(config)
     tables = [load_table(file) for file in files]
     _check_can_share_a_job(tables)
     subtasks = parallelism or tables[0].parallelism
     _check_slots(rest, subtasks, stack)
     _check_not_running(rest, tables)
+    created = ready_for_tables(tables, config, partitions)
+    name = _TABLE_SEPARATOR.join(table.name for table in tables)
+    script = _Script("feature_job", tuple(files), subtasks, savepoint, tuple(python_files))
+    return PreparedJob(name, _names(tables), script, config, created)
+
+
+def ready_for_tables(
+    tables: Sequence[FeatureTable], config: Config, partitions: int = DEFAULT_PARTITIONS
+) -> list[str]:
+    """Makes what a feature job needs and Flink does not make: topics, and definitions for clients.
+
+    Returns:
+        The topics that were not there.
+
+    Raises:
+        ConfigError: a secret is written out.
+        StoreUnavailableError: the home region's Redis does not answer.
+        FreshetError: Kafka does not answer.
+    """
+    from freshet.store.connection import check_writer, connect
+    from freshet.store.registry import register_table
+
+    config.check_secrets_of_jobs()
     created = []
+    for table in tables:
+        check_writer(config, config.home_region, table.name)
     for table in tables:
         definition = table.to_dict(topic_prefix=config.topic_prefix)
         created += create_missing_topics(config, topics_of_table(definition, partitions))
@@ -274,10 +303,7 @@ def prepare_tables(
             )
     finally:
         redis.close()
-
-    name = _TABLE_SEPARATOR.join(table.name for table in tables)
-    script = _Script("feature_job", tuple(files), subtasks, savepoint, tuple(python_files))
-    return PreparedJob(name, _names(tables), script, config, created)
+    return created
 
 
 def submit_multicast(
@@ -323,9 +349,9 @@ def prepare_multicast(
     savepoint: str | None = None,
 ) -> PreparedJob:
     """Does all of :func:`submit_multicast` that comes before the job itself."""
-    from freshet.multicast.building import planner_settings
     from freshet.table import load_table
 
+    config.check_secrets_of_jobs()
     rest = _flink(config)
     tables = [load_table(file) for file in files]
     _check_slots(rest, parallelism, stack)
@@ -335,19 +361,46 @@ def prepare_multicast(
                 f"table {name} is sent by job {job.id} already, which is {job.state}; cancel it"
                 " first"
             )
+    created, warnings = ready_for_multicast(tables, config)
+    name = multicast_job_name(*(table.name for table in tables))
+    script = _Script("multicast_job", tuple(files), parallelism, savepoint)
+    return PreparedJob(name, _names(tables), script, config, created, tuple(warnings))
+
+
+def ready_for_multicast(
+    tables: Sequence[FeatureTable], config: Config, partitions: int = DEFAULT_PARTITIONS
+) -> tuple[list[str], list[str]]:
+    """Makes the topics of a multicast job, and the inboxes of regions whose brokers answer.
+
+    Args:
+        tables: to send.
+        config: of the home region.
+        partitions: of the tables' changes, where their feature jobs have not made them yet.
+
+    Returns:
+        The topics that were not there, and what could not be made and does not keep the job from
+        running.
+
+    Raises:
+        ConfigError: a table cannot be sent, or the planner's profiles are wrong.
+        FreshetError: home's Kafka does not answer.
+    """
+    from freshet.multicast.building import planner_settings
+
+    config.check_secrets_of_jobs()
     definitions = [table.to_dict(topic_prefix=config.topic_prefix) for table in tables]
     # What is wrong with it is told before anything is made.
     planner_settings(tables, config, dict.fromkeys((t.name for t in tables), Log("", 1)))
-    created = create_missing_topics(config, topics_of_multicast(config, definitions))
+    created = create_missing_topics(config, topics_of_multicast(config, definitions, partitions))
     warnings = []
     for region in config.regions.keys() - {config.home_region}:
         try:
             created += create_missing_topics(config, [inbox_of_region(config, region)], region)
+        except BrokerRefusesError:
+            raise  # it would refuse the job, too
         except FreshetError as error:
             warnings.append(str(error))
-    name = multicast_job_name(*(table.name for table in tables))
-    script = _Script("multicast_job", tuple(files), parallelism, savepoint)
-    return PreparedJob(name, _names(tables), script, config, created, tuple(warnings))
+    return created, warnings
 
 
 def submit_region(
@@ -399,12 +452,11 @@ def prepare_region(
     clock_ahead_ms: int = 0,
 ) -> PreparedJob:
     """Does all of :func:`submit_region` that comes before the job itself."""
-    from freshet.multicast.building import region_settings
     from freshet.table import load_table
 
+    config.check_secrets_of_jobs()
     rest = _flink(config)
     tables = [load_table(file) for file in files]
-    region_settings(tables, config)
     _check_slots(rest, parallelism, stack)
     name = region_job_name(config.region)
     for job in _unended(rest):
@@ -413,11 +465,58 @@ def prepare_region(
                 f"region {config.region} has job {job.id} already, which is {job.state}; cancel"
                 " it first"
             )
-    created = create_missing_topics(config, topics_of_region(config))
-    created += create_missing_topics(config, [progress_topic(config)], config.home_region)
+    created = ready_for_region(tables, config)
     clock = (f"--clock-ahead-ms={clock_ahead_ms}",) if clock_ahead_ms else ()
     script = _Script("region_job", tuple(files), parallelism, savepoint, options=clock)
     return PreparedJob(name, _names(tables), script, config, created)
+
+
+def ready_for_region(tables: Sequence[FeatureTable], config: Config) -> list[str]:
+    """Makes the topics of a region's job, once its Redis lets it in.
+
+    Returns:
+        Those that were not there.
+
+    Raises:
+        ConfigError: a table is not for this region.
+        StoreUnavailableError: the region's Redis does not answer, or refuses.
+        FreshetError: the region's Kafka, or home's, does not answer.
+    """
+    return ready_within_region(tables, config) + ready_for_reports(config)
+
+
+def ready_within_region(tables: Sequence[FeatureTable], config: Config) -> list[str]:
+    """Does what :func:`ready_for_region` does in the region itself, without home's Kafka.
+
+    Returns:
+        The topics that were not there.
+
+    Raises:
+        ConfigError: a table is not for this region.
+        StoreUnavailableError: the region's Redis does not answer, or refuses.
+        FreshetError: the region's Kafka does not answer.
+    """
+    from freshet.multicast.building import region_settings
+    from freshet.store.connection import check_writer
+
+    config.check_secrets_of_jobs()
+    region_settings(tables, config)
+    if config.region in config.redis:
+        for table in tables:
+            check_writer(config, config.region, table.name)
+    return create_missing_topics(config, topics_of_region(config))
+
+
+def ready_for_reports(config: Config) -> list[str]:
+    """Makes the topic that regions report to, at home, where the jobs make it, too.
+
+    Returns:
+        It, if it was not there.
+
+    Raises:
+        FreshetError: home's Kafka does not answer.
+    """
+    return create_missing_topics(config, [progress_topic(config)], config.home_region)
 
 
 def _names(tables: Sequence[FeatureTable]) -> tuple[str, ...]:
@@ -473,11 +572,12 @@ def _arguments(script: _Script, config_file: Path) -> list[str]:
 
 
 def _environment(stack: Stack | None, scratch: Path) -> dict[str, str]:
-    if stack is not None:
-        return stack.flink.client_environment()
-    environment = dict(os.environ)
-    environment.setdefault("FLINK_LOG_DIR", str(scratch))
-    return environment
+    environment = dict(os.environ) if stack is None else stack.flink.client_environment()
+    if stack is None:
+        environment.setdefault("FLINK_LOG_DIR", str(scratch))
+    # The job's file has what they say already, and over it what the command line says.
+    overridden = {variable_of(name) for name in field_names()}
+    return {name: value for name, value in environment.items() if name not in overridden}
 
 
 def _log_file(name: str, stack: Stack | None) -> Path:
@@ -491,6 +591,7 @@ def _run_client(
     command: list[str], environment: dict[str, str], log: Path, count: int
 ) -> list[str]:
     """Runs Flink's client and returns the ids of the jobs that it submitted, in their order."""
+    deadline_s = SUBMIT_DEADLINE_S + (count - 1) * SUBMIT_MORE_S
     try:
         with log.open("w", encoding="utf-8") as output:
             code = subprocess.run(
@@ -499,12 +600,12 @@ def _run_client(
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                timeout=SUBMIT_DEADLINE_S,
+                timeout=deadline_s,
                 check=False,
             ).returncode
     except subprocess.TimeoutExpired as error:
         raise JobError(
-            f"Flink's client did not end within {SUBMIT_DEADLINE_S:.0f} s; see {log}"
+            f"Flink's client did not end within {deadline_s:.0f} s; see {log}"
         ) from error
     text = log.read_text(encoding="utf-8", errors="replace")
     submitted = list(dict.fromkeys(_JOB_ID.findall(text)))

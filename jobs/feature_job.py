@@ -16,9 +16,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from pyflink.datastream import StreamExecutionEnvironment
-
 from freshet.config import Config
+from freshet.pipeline.environment import job_environment
 from freshet.pipeline.feature import build_feature_job, job_settings
 from freshet.submission import feature_job_name
 from freshet.table import load_table
@@ -38,7 +37,7 @@ def main() -> None:
     if arguments.subtasks:
         tables = [dataclasses.replace(table, parallelism=arguments.subtasks) for table in tables]
     config = Config.load(arguments.config)
-    env = StreamExecutionEnvironment.get_execution_environment(job_settings(tables))
+    env = job_environment(job_settings(tables))
     for table in tables:
         # Without a prefix the state of a job of one table stays readable.
         build_feature_job(env, table, config, f"{table.name}/" if len(tables) > 1 else "")

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import argparse
 
-from pyflink.datastream import StreamExecutionEnvironment
-
 from freshet.config import Config
+from freshet.pipeline.environment import job_environment
 from freshet.pipeline.multicast import build_multicast_job, job_settings
 from freshet.submission import multicast_job_name
 from freshet.table import load_table
@@ -38,7 +37,7 @@ def main() -> None:
         table.name: describe_log(config, table.to_dict(config.topic_prefix)["changes_topic"])
         for table in tables
     }
-    env = StreamExecutionEnvironment.get_execution_environment(job_settings(arguments.subtasks))
+    env = job_environment(job_settings(arguments.subtasks))
     build_multicast_job(env, tables, config, logs)
     env.execute(multicast_job_name(*(table.name for table in tables)))
 

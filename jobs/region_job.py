@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import argparse
 
-from pyflink.datastream import StreamExecutionEnvironment
-
 from freshet.config import Config
+from freshet.pipeline.environment import job_environment
 from freshet.pipeline.multicast import job_settings
 from freshet.pipeline.region import build_region_job
 from freshet.submission import region_job_name
@@ -40,7 +39,7 @@ def main() -> None:
 
     tables = [load_table(file) for file in arguments.table]
     config = Config.load(arguments.config)
-    env = StreamExecutionEnvironment.get_execution_environment(job_settings(arguments.subtasks))
+    env = job_environment(job_settings(arguments.subtasks))
     build_region_job(env, tables, config, arguments.clock_ahead_ms)
     env.execute(region_job_name(config.region))
 

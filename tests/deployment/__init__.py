@@ -1,0 +1,1 @@
+"""The deployment files: docker-compose.yml and what is mounted, built or named by it."""
