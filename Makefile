@@ -3,6 +3,7 @@
 #   make demo     set everything up, then run the main job on real data
 #   make test     set everything up, then lint and run all tests
 #   make setup    only the set-up: .venv, the jar, the embedded servers
+#   make tools    tools that some tests need: helm and others, built from pinned sources
 #
 # Set-up is made of stamp files: what is there and unchanged is skipped.
 
@@ -22,7 +23,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JAR := operators/target/freshet-flink.jar
 SERVERS := .servers/.complete
-JAVA_SOURCES := pom.xml .mvn/jvm.config $(wildcard schemas/*.avsc) \
+JAVA_SOURCES := pom.xml .mvn/jvm.config $(wildcard schemas/*.avsc schemas/history/*/*.avsc) \
   $(foreach m,connectors operators,$(m)/pom.xml $(shell find $(m)/src/main -type f 2>/dev/null))
 
 # pip may build a source distribution; that must not depend on what the caller has set.
@@ -34,6 +35,10 @@ help: ## Show this help
 
 .PHONY: setup
 setup: $(VENV)/.complete $(JAR) $(SERVERS) ## Make .venv, the jar and the embedded servers
+
+.PHONY: tools
+tools: ## Build tools that some tests need (helm, ...) into .tools
+	@PYTHON="$(PYTHON)" tools/install
 
 .PHONY: demo
 demo: setup ## Run the main job on real data; writes out/demo/report.html
@@ -76,7 +81,7 @@ lock: setup ## Resolve the Python dependencies anew (needs uv on the PATH)
 
 .PHONY: clean
 clean: ## Remove all that was built (not a running stack: stop that with `freshet down`)
-	rm -rf $(VENV) .servers out connectors/target operators/target servers/target target *.egg-info
+	rm -rf $(VENV) .servers .tools out connectors/target operators/target servers/target target *.egg-info
 
 # Two steps, because the few source distributions among the dependencies must be built with the
 # pinned setuptools, not with the newest: build isolation would take the latter.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +13,10 @@ from pathlib import Path
 import yaml
 
 from freshet.errors import StackError
+from freshet.files import write_atomically
 from freshet.stack.flink_rest import FlinkRest
-from freshet.stack.layout import QUICK_JVM, flink_home, java
-from freshet.stack.ports import LOOPBACK
+from freshet.stack.layout import QUICK_JVM, flink_home, flink_jar, java
+from freshet.stack.ports import LOOPBACK, PortPicker
 from freshet.stack.processes import (
     TERMINATE_DEADLINE_S,
     ServerProcess,
@@ -28,6 +31,7 @@ _LOST_DEADLINE_S = 60.0
 STATE_BACKENDS = {"heap": "hashmap", "rocksdb": "rocksdb"}
 """Our name of a state backend to Flink's."""
 
+_JOB_MANAGER = "jobmanager"
 _JOB_MANAGER_HEAP_MB = 384
 
 _FRAMEWORK_HEAP_MB = 64
@@ -37,6 +41,7 @@ _NETWORK_MB = 48
 _METASPACE_MB = 256
 _DIRECT_MB = _FRAMEWORK_OFF_HEAP_MB + _TASK_OFF_HEAP_MB + _NETWORK_MB
 
+PRELOADED_JAR = "freshet-flink.jar"
 _LOG4J_FILES = ("log4j-console.properties", "log4j-cli.properties")
 
 # As for Kafka: at most two files of 20 MB a server.
@@ -47,17 +52,20 @@ rootLogger.appenderRef.file.ref = File
 appender.file.name = File
 appender.file.type = RollingFile
 appender.file.append = true
-appender.file.fileName = ${sys:log.file}
-appender.file.filePattern = ${sys:log.file}.%i
+appender.file.fileName = ${{sys:log.file}}
+appender.file.filePattern = ${{sys:log.file}}.%i
 appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{yyyy-MM-dd HH:mm:ss,SSS} %-5p %-60c %x - %m%n
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss,SSS}} %-5p %-60c %x - %m%n
 appender.file.policies.type = Policies
 appender.file.policies.size.type = SizeBasedTriggeringPolicy
 appender.file.policies.size.size = 20MB
 appender.file.strategy.type = DefaultRolloverStrategy
 appender.file.strategy.max = 1
 logger.kafka.name = org.apache.kafka
-logger.kafka.level = WARN
+logger.kafka.level = {kafka_level}
+# It logs all of the environment, where secrets may be.
+logger.environment.name = org.apache.flink.client.python.PythonEnvUtils
+logger.environment.level = WARN
 logger.netty.name = org.jboss.netty.channel.DefaultChannelPipeline
 logger.netty.level = OFF
 """
@@ -87,6 +95,17 @@ class FlinkOptions:
 
     short_lived: bool = False
     """Whether it is for minutes: then it compiles its code fast instead of well."""
+
+    preloaded: bool = False
+    """Whether the processes load Freshet's jar once, when they start, and not anew with each job:
+    all jobs of a process share its compiled code then. A jar that is built later is not seen."""
+
+    prometheus: bool = False
+    """Whether each process tells its metrics to a Prometheus, on a port of its own; unlike all
+    others it is open on every address of the machine, as Flink's reporter knows no other way."""
+
+    kafka_log_level: str = "WARN"
+    """What Kafka's clients log, by log4j's names; at ``INFO`` each lists its properties."""
 
     settings: dict[str, str] = field(default_factory=dict)
     """Further Flink settings, by Flink's names."""
@@ -135,11 +154,18 @@ class FlinkCluster:
         self._directory = directory
         self._logs = logs
         self._stack_id = stack_id
+        self._reporter_ports: dict[str, int] = {}
+        self._free_ports = PortPicker()
 
     @property
     def configuration_directory(self) -> Path:
         """Flink's ``FLINK_CONF_DIR``, also for clients that submit."""
         return self._directory / "conf"
+
+    @property
+    def prometheus_targets(self) -> Path:
+        """Where Prometheus reads which processes to scrape, if ``FlinkOptions.prometheus``."""
+        return self._directory / "prometheus-targets.json"
 
     def start(self) -> None:
         """Starts all processes at once, and waits until every TaskManager is registered.
@@ -228,7 +254,7 @@ class FlinkCluster:
 
     def _start_job_manager(self) -> None:
         self.job_manager = self._start(
-            "jobmanager",
+            _JOB_MANAGER,
             "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint",
             [f"-Xmx{_JOB_MANAGER_HEAP_MB}m"],
             [],
@@ -252,6 +278,7 @@ class FlinkCluster:
     def _start(
         self, name: str, main_class: str, options: list[str], arguments: list[str]
     ) -> ServerProcess:
+        reporter = self._reporter_settings(name) if self.options.prometheus else {}
         # Flink's start scripts end in such a command too, but take 4 s a process to work out from
         # the settings what is known here.
         log = self._logs / f"{name}.log"
@@ -265,10 +292,11 @@ class FlinkCluster:
                 f"-Dlog.file={log}",
                 f"-Dlog4j.configurationFile={self.configuration_directory / _LOG4J_FILES[0]}",
                 "-classpath",
-                _class_path(),
+                self._class_path(),
                 main_class,
                 "--configDir",
                 str(self.configuration_directory),
+                *(word for each in reporter.items() for word in ("-D", "=".join(each))),
                 *arguments,
             ],
             stack_id=self._stack_id,
@@ -276,6 +304,37 @@ class FlinkCluster:
             log=log,
             environment=self._environment(),
         )
+
+    def _class_path(self) -> str:
+        """The distribution's jars, with PyFlink's among them, and Freshet's if it is preloaded.
+
+        Flink would load PyFlink's jar anew with each job. The native library of the embedded
+        interpreter can be loaded by one class loader of a JVM only, so a TaskManager's second job
+        in thread mode would fail; on the system's class path it is loaded once.
+        """
+        home = flink_home()
+        jars = sorted(home.glob("lib/*.jar")) + sorted(home.glob("opt/flink-python-*.jar"))
+        # As Flink's scripts do: flink-dist last.
+        jars.sort(key=lambda jar: jar.name.startswith("flink-dist"))
+        if self.options.preloaded:
+            jars.append(self._directory / PRELOADED_JAR)
+        return os.pathsep.join(str(jar) for jar in jars)
+
+    def _reporter_settings(self, name: str) -> dict[str, str]:
+        """Settings of a process' Prometheus reporter; Prometheus is told of it."""
+        running = {_JOB_MANAGER, *self.task_managers}
+        self._reporter_ports = {n: p for n, p in self._reporter_ports.items() if n in running}
+        self._reporter_ports[name] = port = self._free_ports.pick()
+        targets = [f"{LOOPBACK}:{each}" for each in self._reporter_ports.values()]
+        write_atomically(self.prometheus_targets, json.dumps([{"targets": targets}]).encode())
+        return {
+            f"metrics.reporter.prom.{setting}": value
+            for setting, value in {
+                "factory.class": "org.apache.flink.metrics.prometheus.PrometheusReporterFactory",
+                "port": str(port),
+                "filterLabelValueCharacters": "false",
+            }.items()
+        }
 
     def _wait_for_job_manager(self) -> None:
         assert self.job_manager is not None, "it was started"
@@ -308,6 +367,12 @@ class FlinkCluster:
             "FLINK_CONF_DIR": str(self.configuration_directory),
             "FLINK_LOG_DIR": str(self._logs),
             "FLINK_IDENT_STRING": "freshet",
+            # Where the reporter is.
+            **(
+                {"FLINK_PLUGINS_DIR": str(flink_home() / "plugins")}
+                if self.options.prometheus
+                else {}
+            ),
             # In thread mode Python is found through the activated virtual environment.
             "VIRTUAL_ENV": sys.prefix,
             "PATH": f"{interpreter_directory}{os.pathsep}{environment.get('PATH', os.defpath)}",
@@ -319,7 +384,12 @@ class FlinkCluster:
         for folder in ("checkpoints", "savepoints", "tmp"):
             (self._directory / folder).mkdir(exist_ok=True)
         for name in _LOG4J_FILES:
-            (self.configuration_directory / name).write_text(_LOG4J, encoding="utf-8")
+            (self.configuration_directory / name).write_text(
+                _LOG4J.format(kafka_level=self.options.kafka_log_level), encoding="utf-8"
+            )
+        if self.options.preloaded:
+            # A copy, as a build may replace the jar under a running process.
+            shutil.copyfile(flink_jar(), self._directory / PRELOADED_JAR)
         text = yaml.safe_dump(self._settings(), sort_keys=True, width=10_000)
         (self.configuration_directory / "config.yaml").write_text(text, encoding="utf-8")
 
@@ -330,7 +400,11 @@ class FlinkCluster:
             **self._recovery_settings(),
             "env.java.opts.all": " ".join(_module_options()),
             # See _class_path.
-            "classloader.parent-first-patterns.additional": "pemja",
+            **(
+                {"classloader.resolve-order": "parent-first"}
+                if self.options.preloaded
+                else {"classloader.parent-first-patterns.additional": "pemja"}
+            ),
             "env.java.opts.client": " ".join(QUICK_JVM),
             "io.tmp.dirs": str(self._directory / "tmp"),
             "parallelism.default": 1,
@@ -339,6 +413,8 @@ class FlinkCluster:
             "taskmanager.numberOfTaskSlots": self.options.slots,
             # Otherwise one TaskManager is filled before the next is used.
             "taskmanager.load-balance.mode": "SLOTS",
+            # How old a job's state may be that the REST API tells; otherwise 3 s.
+            "web.refresh-interval": "300 ms",
             **self.options.settings,
         }
 
@@ -407,17 +483,3 @@ def _module_options() -> list[str]:
         return str(settings["env"]["java"]["opts"]["all"]).split()
     except (OSError, KeyError, TypeError) as error:
         raise StackError(f"{file} does not name Flink's JVM options: {error!r}") from error
-
-
-def _class_path() -> str:
-    """The distribution's jars, with PyFlink's among them.
-
-    Flink would load PyFlink's jar anew with each job. The native library of the embedded
-    interpreter can be loaded by one class loader of a JVM only, so a TaskManager's second job in
-    thread mode would fail; on the system's class path it is loaded once.
-    """
-    home = flink_home()
-    jars = sorted(home.glob("lib/*.jar")) + sorted(home.glob("opt/flink-python-*.jar"))
-    # As Flink's scripts do: flink-dist last.
-    jars.sort(key=lambda jar: jar.name.startswith("flink-dist"))
-    return os.pathsep.join(str(jar) for jar in jars)

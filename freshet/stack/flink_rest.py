@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from freshet.errors import JobError, StackError
+from freshet.secrets import mask_url
 
 REQUEST_TIMEOUT_S = 30.0
 """How long one request may take."""
@@ -33,13 +34,15 @@ class JobStatus(NamedTuple):
 class FlinkRest:
     """Client of one Flink cluster's REST API; safe to share between threads."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
         """Keeps the address.
 
         Args:
             url: ``http://host:port``.
+            timeout_s: how long one request may take, seconds.
         """
         self.url = url.rstrip("/")
+        self._timeout_s = timeout_s
 
     def get(self, path: str) -> Any:
         """Answer to a GET request, decoded.
@@ -84,7 +87,14 @@ class FlinkRest:
         Raises:
             StackError: there is no such job.
         """
-        details = self.get(f"/jobs/{job_id}")
+        return self.status_of(job_id, self.get(f"/jobs/{job_id}"))
+
+    def status_of(self, job_id: str, details: Mapping[str, Any]) -> JobStatus:
+        """Status of a job of which ``/jobs/<id>`` was asked already.
+
+        Raises:
+            StackError: there is no such job.
+        """
         metrics = self.get(f"/jobs/{job_id}/metrics?get=numRestarts")
         return JobStatus(
             id=job_id,
@@ -131,21 +141,29 @@ class FlinkRest:
             f"{self.url}{path}", data=body, headers=headers, method=method
         )
         try:
-            with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT_S) as response:
+            with urllib.request.urlopen(request, timeout=self._timeout_s) as response:
                 text = response.read()
         except urllib.error.HTTPError as error:
             reason = error.read().decode("utf-8", errors="replace")
             raise StackError(f"Flink refused {method} {path}: {root_cause(reason)}") from error
         except OSError as error:
             raise StackError(
-                f"Flink does not answer at {self.url} ({error}); see 'freshet status'"
+                f"Flink does not answer at {mask_url(self.url)} ({error}); see 'freshet status'"
             ) from error
         return json.loads(text) if text else {}
 
 
+_CAUSE = "Caused by: "
+_OURS = "dev.freshet."
+
+
 def root_cause(stack_trace: str) -> str:
-    """The last "Caused by" of a Java stack trace, which is what a user can act on."""
+    """The "Caused by" of a Java stack trace that a user can act on: the last of ours, or of all.
+
+    Ours names the place and the fix, and has what made it.
+    """
     lines = [line.strip() for line in stack_trace.replace("\\n", "\n").splitlines()]
-    causes = [line for line in lines if line.startswith("Caused by: ")]
+    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
     first = next((line for line in lines if line), "unknown")
-    return causes[-1].removeprefix("Caused by: ") if causes else first
+    ours = [cause for cause in (first, *causes) if cause.startswith(_OURS)]
+    return (ours or causes or [first])[-1]

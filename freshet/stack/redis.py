@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from freshet.errors import StackError
@@ -31,6 +31,9 @@ class RedisOptions:
 
     maxmemory_mb: int = 0
     """Limit of the data, MB; 0 for none. Beyond it writes fail: nothing is ever evicted."""
+
+    settings: dict[str, str] = field(default_factory=dict)
+    """Further settings, by Redis's names."""
 
 
 class RedisServer:
@@ -140,6 +143,7 @@ class RedisServer:
             "appendfsync": "everysec",
             "maxmemory": f"{self.options.maxmemory_mb}mb",
             "maxmemory-policy": "noeviction",
+            **self.options.settings,
         }
         return [
             str(redis_server()),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from freshet import avro
+from freshet.config import Config
 from freshet.stack.stack import Stack
 from freshet.submission import submit_table
 from freshet.table import FeatureTable, load_table
@@ -36,13 +37,14 @@ class Change(NamedTuple):
 class Job:
     """One table and its job."""
 
-    def __init__(self, stack: Stack, file: Path) -> None:
+    def __init__(self, stack: Stack, file: Path, config: Config | None = None) -> None:
         self.stack = stack
         self.file = file
+        self.config = config or stack.config
         self.table: FeatureTable = load_table(file)
-        self.definition = self.table.to_dict()
-        self.topics = Topics(stack.config.kafka_bootstrap)
-        self.store = Store(stack.config.home_redis, self.table.name)
+        self.definition = self.table.to_dict(self.config.topic_prefix)
+        self.topics = Topics(self.config.kafka_bootstrap)
+        self.store = Store(self.config.home_redis, self.table.name)
         self.parallelism = self.table.parallelism
         self.id: str | None = None
 
@@ -70,9 +72,7 @@ class Job:
     def start(self, savepoint: str | None = None) -> None:
         """Submits the job, once an earlier one has left its slots, and waits until it runs."""
         eventually(self._slots_are_free, f"{self.parallelism} free slots")
-        submission = submit_table(
-            self.file, self.stack.config, stack=self.stack, savepoint=savepoint
-        )
+        submission = submit_table(self.file, self.config, stack=self.stack, savepoint=savepoint)
         self.id = submission.job.id
         assert submission.job.parallelism == self.parallelism
 
@@ -159,8 +159,8 @@ class Job:
         found = {}
         for record in progress.new():
             if record.value is not None:
-                values = avro.decode_as("Progress", record.value)
-                if values["table"] == self.table.name:
+                schema, values = avro.decode(record.value)
+                if schema == "Progress" and values["table"] == self.table.name:
                     found[values["subtask"]] = values["watermark"]
         return found
 

@@ -112,6 +112,8 @@ class Cli:
         self._environment = os.environ | {
             "FRESHET_CONFIG": str(config),
             "FRESHET_HOME": str(folder / "home"),
+            # Flink's client has the cluster's settings, as docs/running.md says.
+            "FLINK_CONF_DIR": str(stack.flink.configuration_directory),
         }
 
     def __call__(self, *arguments: str) -> Any:
@@ -189,6 +191,7 @@ def test_a_python_table(stack: Stack, tmp_path: Path) -> None:
 
         assert_client_reads_the_same(stack, expected, header)
         assert_feedback_is_used(stack, cli, job)
+        assert_status_tells(cli, job)
 
 
 def send_with_kafka_python(stack: Stack, readings: Sequence[tuple[float, ...]]) -> None:
@@ -248,6 +251,23 @@ def assert_feedback_is_used(stack: Stack, cli: Cli, job: str) -> None:
         return True
 
     eventually(told, "feedback in the job's metrics", deadline_s=30)
+
+
+def assert_status_tells(cli: Cli, job: str) -> None:
+    """The table's row of ``freshet status`` has what its job and its topics have."""
+
+    def told() -> bool:
+        status = cli("status", "--json")
+        (table,) = [t for t in status["tables"] if t["table"] == "plant.vibration-v2"]
+        figures = ("keys", "pending_keys", "regret", "dead_letters", "updates_failed")
+        assert [table[name] for name in figures] == [1, 0, 1.25, 0, 0], table
+        assert table["changes"] >= 1
+        assert 0 <= table["staleness_p50_ms"] <= table["staleness_p99_ms"]
+        assert {each["id"]: each["state"] for each in status["jobs"]}[job] == "RUNNING"
+        assert [source["error"] for source in status["sources"]] == [None] * 3
+        return True
+
+    eventually(told, "figures of the table in the status", deadline_s=60)
 
 
 def metric(stack: Stack, job: str, name: str) -> float:

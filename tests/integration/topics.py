@@ -34,6 +34,8 @@ class Record(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
+    timestamp_ms: int = 0
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 def event_json(event: Event) -> bytes:
@@ -202,7 +204,14 @@ class Follower:
             assert message.error() is None, message.error()
             self._next[message.partition()] = message.offset() + 1
             records.append(
-                Record(message.partition(), message.offset(), message.key(), message.value())
+                Record(
+                    message.partition(),
+                    message.offset(),
+                    message.key(),
+                    message.value(),
+                    message.timestamp()[1],
+                    tuple(message.headers() or ()),
+                )
             )
         return records
 
