@@ -413,6 +413,9 @@ class FlinkCluster:
             "taskmanager.numberOfTaskSlots": self.options.slots,
             # Otherwise one TaskManager is filled before the next is used.
             "taskmanager.load-balance.mode": "SLOTS",
+            # Metrics are read anew only when all TaskManagers have answered, or after this time: it
+            # is how long a lost one keeps the others' from being told; otherwise 10 minutes.
+            "web.timeout": "20 s",
             # How old a job's state may be that the REST API tells; otherwise 3 s.
             "web.refresh-interval": "300 ms",
             **self.options.settings,
