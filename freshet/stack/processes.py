@@ -169,7 +169,7 @@ def start_process(
         except OSError as error:
             raise StackError(f"{name} cannot be started: {error}; run 'make setup'") from error
     # Not reaped yet, so it is there to be read even if it has ended already.
-    _, started = _read_stat(popen.pid)
+    _, started, _ = _read_stat(popen.pid)
     identity = ProcessIdentity(popen.pid, started)
     return ServerProcess(name, identity, log or output, popen)
 
@@ -306,18 +306,20 @@ def tail(file: Path, lines: int = LOG_TAIL_LINES) -> str:
 
 def _start_time(pid: int) -> str | None:
     try:
-        state, started = _read_stat(pid)
+        state, started, threads = _read_stat(pid)
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return None if state in "ZX" else started
+    # A killed process is a zombie as soon as its first thread has ended: while it has others, these
+    # still hold its ports and files.
+    return None if state in "ZX" and threads <= 1 else started
 
 
-def _read_stat(pid: int) -> tuple[str, str]:
-    """State and start time of a process, zombies included."""
+def _read_stat(pid: int) -> tuple[str, str, int]:
+    """State, start time and number of threads of a process, zombies included."""
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     # The command name, in parentheses, may itself hold spaces and parentheses.
     fields = stat.rpartition(")")[2].split()
-    return fields[0], f"{_boot_id()}/{fields[19]}"
+    return fields[0], f"{_boot_id()}/{fields[19]}", int(fields[17])
 
 
 def _boot_id() -> str:

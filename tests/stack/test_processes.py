@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -100,6 +101,31 @@ def test_a_zombie_is_not_alive(tmp_path: Path) -> None:
     # Nobody has reaped it yet: the id exists, the process does not.
     wait_for(lambda: not server.identity.is_alive(), "the kill takes effect")
     assert ProcessIdentity.of(server.pid) is None
+    assert not server.is_alive()
+
+
+def test_a_zombie_with_threads_that_still_hold_its_port_is_alive(tmp_path: Path) -> None:
+    # Its first thread ends by itself, as that of a killed process may before the others.
+    server = start_process(
+        "test server",
+        [
+            sys.executable,
+            "-uc",
+            "import ctypes, threading, time\n"
+            "threading.Thread(target=time.sleep, args=(600,)).start()\n"
+            "print('ready')\n"
+            "ctypes.CDLL(None).pthread_exit(None)",
+        ],
+        stack_id=uuid.uuid4().hex,
+        output=tmp_path / "out.log",
+    )
+    says_ready(server)
+    stat = Path(f"/proc/{server.pid}/stat")
+    wait_for(lambda: stat.read_text().rpartition(")")[2].split()[0] == "Z", "its first thread ends")
+
+    assert server.is_alive()
+    assert ProcessIdentity.of(server.pid) == server.identity
+    server.kill()
     assert not server.is_alive()
 
 
