@@ -8,11 +8,15 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
 import org.apache.flink.util.FileUtils;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.storage.Formatter;
@@ -72,10 +76,20 @@ public final class TestKafka implements AutoCloseable {
     return bootstrapServers;
   }
 
-  /** Creates a topic and waits until it is there. */
+  /**
+   * Creates a topic and waits until each of its partitions can be read and written.
+   *
+   * <p>A producer whose first batch comes before, and whose second one after that moment, never
+   * gets the first one in (KAFKA-15591).
+   */
   public void createTopic(String topic, int partitions) throws Exception {
     try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrapServers))) {
       admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1))).all().get();
+      Map<TopicPartition, OffsetSpec> ends =
+          IntStream.range(0, partitions)
+              .mapToObj(partition -> new TopicPartition(topic, partition))
+              .collect(Collectors.toMap(partition -> partition, partition -> OffsetSpec.latest()));
+      admin.listOffsets(ends).all().get();
     }
   }
 

@@ -187,7 +187,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
         wakeUp(record.retryAt);
       }
       metrics.keyAdded();
-      metrics.regretChanged(record.regret);
+      metrics.regretChanged(0, record.regret);
       metrics.costChanged(Double.NaN, record.costNanos);
       reschedule(key, record);
     }
@@ -443,7 +443,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     }
     switch (outcome.ending()) {
       case COMPUTED -> {
-        metrics.regretChanged(-record.regret);
+        metrics.regretChanged(record.regret, 0);
         record.completeComputation(outcome.version().origin());
         measure(outcome, record);
       }
@@ -536,7 +536,7 @@ final class FeatureMaintenanceOperator extends AbstractStreamOperator<byte[]>
     double before = record.regret;
     record.feedback(feedback, steps != null ? steps.lastDecided() : record.errors);
     metrics.feedbackUsed.inc();
-    metrics.regretChanged(record.regret - before);
+    metrics.regretChanged(before, record.regret);
     return true;
   }
 

@@ -26,6 +26,7 @@ final class MaintenanceMetrics {
   final Histogram computeTimeMicros;
   private final MetricGroup group;
   private double regret;
+  private long keysWithRegret;
   private long keys;
   private double costNanos;
   private long keysWithCost;
@@ -82,7 +83,10 @@ final class MaintenanceMetrics {
     return keysWithCost == 0 ? 0 : Math.max(0, costNanos) / keysWithCost / NANOS_PER_MICRO;
   }
 
-  void regretChanged(double difference) {
-    regret += difference;
+  /** A key's regret changed; 0 is none. */
+  void regretChanged(double before, double after) {
+    keysWithRegret += (after > 0 ? 1 : 0) - (before > 0 ? 1 : 0);
+    // Else what rounding has left would be told as regret.
+    regret = keysWithRegret == 0 ? 0 : regret + (after - before);
   }
 }

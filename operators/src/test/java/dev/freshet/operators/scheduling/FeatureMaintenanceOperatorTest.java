@@ -16,6 +16,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
+import org.assertj.core.data.Offset;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -115,6 +116,33 @@ class FeatureMaintenanceOperatorTest {
       harness.feedback("a", harness.last().version(), 4, Feedback.NO_TIMESTAMP);
       assertThat(harness.count(MetricNames.FEEDBACK_USED)).isEqualTo(2);
       assertThat(harness.gauge(MetricNames.ESTIMATED_REGRET)).isEqualTo(7);
+    }
+  }
+
+  @Test
+  void regretThatIsAllRemovedLeavesNoRestOfRoundings() throws Exception {
+    TestSettings three = REGRET.with(TestSettings.perStep(3));
+    try (MaintenanceHarness harness = MaintenanceHarness.open(three, Backend.HEAP)) {
+      List<String> keys = List.of("a", "b", "c");
+      for (String key : keys) {
+        harness.event(key, 10);
+      }
+      harness.watermark(100);
+      Map<String, Version> versions = new HashMap<>();
+      harness.chosen().forEach(chosen -> versions.put(chosen.key(), chosen.version()));
+      double error = 0.1;
+      for (String key : keys) {
+        harness.feedback(key, versions.get(key), error, 50);
+        error += 0.1;
+      }
+      assertThat(harness.gauge(MetricNames.ESTIMATED_REGRET)).isCloseTo(0.6, Offset.offset(1e-9));
+      for (String key : keys) {
+        harness.event(key, 120);
+      }
+      harness.watermark(200);
+
+      assertThat(harness.chosen()).hasSize(6);
+      assertThat(harness.gauge(MetricNames.ESTIMATED_REGRET)).isZero();
     }
   }
 
