@@ -39,6 +39,10 @@ final class KafkaTransportTest {
   private static final String IMPATIENT =
       ", \"delivery.timeout.ms\": 1500, \"request.timeout.ms\": 500";
 
+  /** For much data on a busy machine, where all of it must arrive. */
+  private static final String LESS_IMPATIENT =
+      ", \"delivery.timeout.ms\": 8000, \"request.timeout.ms\": 3000";
+
   private static final long DELAY_MS = 25;
 
   private static TestKafka kafka;
@@ -215,7 +219,8 @@ final class KafkaTransportTest {
       far.createTopic("inbox.far", 2);
       Outcomes outcomes = new Outcomes();
       try (KafkaTransport transport =
-          transport("long-way", peer("a:far", far.bootstrapServers(), "inbox.far", IMPATIENT))) {
+          transport(
+              "long-way", peer("a:far", far.bootstrapServers(), "inbox.far", LESS_IMPATIENT))) {
         Await.until(
             "the way is open",
             () -> {

@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import kafka.server.KafkaConfig;
@@ -18,11 +19,15 @@ import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.storage.Formatter;
 
 /** A real Kafka broker, its own controller, in this process and on loopback. */
 public final class TestKafka implements AutoCloseable {
+
+  private static final long READY_NANOS = 60_000_000_000L;
+  private static final long POLL_MS = 20;
 
   private final Path directory;
   private final String bootstrapServers;
@@ -89,7 +94,26 @@ public final class TestKafka implements AutoCloseable {
           IntStream.range(0, partitions)
               .mapToObj(partition -> new TopicPartition(topic, partition))
               .collect(Collectors.toMap(partition -> partition, partition -> OffsetSpec.latest()));
+      long deadline = System.nanoTime() + READY_NANOS;
+      while (!areServed(admin, ends)) {
+        if (System.nanoTime() > deadline) {
+          throw new IllegalStateException("the partitions of " + topic + " do not come up");
+        }
+        Thread.sleep(POLL_MS);
+      }
+    }
+  }
+
+  private static boolean areServed(Admin admin, Map<TopicPartition, OffsetSpec> ends)
+      throws InterruptedException {
+    try {
       admin.listOffsets(ends).all().get();
+      return true;
+    } catch (ExecutionException e) {
+      if (e.getCause() instanceof RetriableException) {
+        return false;
+      }
+      throw new IllegalStateException(e.getCause());
     }
   }
 
