@@ -3,6 +3,7 @@ package dev.freshet.connectors.store;
 import dev.freshet.connectors.format.DeploymentConfig;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * Keeps the store's servers connected, and notices when one of them may have lost data. Belongs to
@@ -34,6 +35,9 @@ final class StoreConnection implements AutoCloseable {
   private final Listener listener;
   private final RedisStore store;
   private boolean connecting;
+
+  /** Servers that are connected and not yet known to the task's thread; counted on any thread. */
+  private final AtomicInteger unheard = new AtomicInteger();
 
   /**
    * @param identity which servers the store had before
@@ -70,6 +74,7 @@ final class StoreConnection implements AutoCloseable {
   private final class ServerEvents implements StoreListener {
     @Override
     public void connected(Set<String> servers) {
+      unheard.incrementAndGet();
       mail.send("identify the store's servers", () -> onConnected(servers));
     }
 
@@ -80,7 +85,18 @@ final class StoreConnection implements AutoCloseable {
   }
 
   private void onConnected(Set<String> servers) {
-    listener.connected(servers, identity.connected(servers));
+    boolean isLost = identity.connected(servers);
+    unheard.decrementAndGet();
+    listener.connected(servers, isLost);
+  }
+
+  /**
+   * Whether every server is connected, and the task's thread knows which ones they are: until then
+   * one may be there that has lost its data, and nobody has noticed.
+   */
+  boolean isKnown() {
+    // In this order: a server is counted before it is connected.
+    return store.isConnected() && unheard.get() == 0;
   }
 
   /** Keeps trying until every server is connected, so that a loss is noticed without writes. */

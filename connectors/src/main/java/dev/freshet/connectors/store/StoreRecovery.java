@@ -87,7 +87,7 @@ final class StoreRecovery implements AutoCloseable {
 
   /** Whether the store has all that was acknowledged, as far as is known. */
   boolean isComplete() {
-    return !identity.isRestorePending() && store.isConnected();
+    return connection.isKnown() && !identity.isRestorePending();
   }
 
   /** This subtask took its snapshot. */
